@@ -7,7 +7,7 @@
 #include <string>
 
 #include "server/json.h"
-#include "server/scheduler/scheduler.h"
+#include "server/engine.h"
 #include "snapkv/error.h"
 
 namespace snapkv::server {

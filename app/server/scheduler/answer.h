@@ -22,8 +22,9 @@ class Answer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `request` must outlive this, and `session` has read its prompt. `most_tokens`: limit of the answer; with 0 only end_at_length()
-  /// may be called. `matcher`: for the request's grammar, if it has one.
+  /// `request` must outlive this, and `session` has read its prompt. `most_tokens`: limit of the
+  /// answer; with 0 only end_at_length() may be called. `matcher`: for the request's grammar, if it
+  /// has one.
   Answer(std::unique_ptr<Session> session, const Request& request, int choice, int64_t most_tokens,
          std::optional<GrammarMatcher> matcher);
 

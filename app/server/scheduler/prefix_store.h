@@ -18,8 +18,8 @@ class PrefixStore {
   struct Match {
     std::shared_ptr<const KvPrefix> prefix;
     int64_t n_tokens = 0;
-    /// Whether the prompt goes on where the prefix ends, as the next turn of a conversation does: but
-    /// for a few tokens, since a text that goes on may split otherwise at the seam.
+    /// Whether the prompt goes on where the prefix ends, as the next turn of a conversation does:
+    /// but for a few tokens, since a text that goes on may split otherwise at the seam.
     bool goes_on() const;
   };
 

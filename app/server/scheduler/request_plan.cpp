@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "server/document.h"
-#include "server/scheduler/scheduler.h"
+#include "server/engine.h"
 
 namespace snapkv::server {
 namespace {
@@ -17,9 +17,8 @@ constexpr size_t kLogitCopies = 3;
 /// Rows of logits that are there at a time while a prompt's tokens are scored.
 constexpr size_t kScoredRows = 32;
 
-/// Plans the memory of the request's prompt, including the rows of its document.
-MemoryPlan memory_of(const Model& model, const Request& request) {
-  const int64_t n = std::ssize(request.prompt.tokens);
+/// Plans the memory for `n` tokens of the request's own, including the rows of its document.
+MemoryPlan memory_of(const Model& model, const Request& request, int64_t n) {
   const auto plan = [&](const SessionOptions& session, int64_t n_tokens) {
     return plan_memory(model.info(), session, n_tokens, model.compute_dtype());
   };
@@ -47,21 +46,14 @@ int64_t context_of(const Model& model, const Request& request) {
   return n > 0 ? n : std::min<int64_t>(model.info().n_ctx_train, kMostTokens);
 }
 
-}  // namespace
-
-int64_t prompt_tokens(const Request& request) {
-  const int64_t n_document = request.document ? request.document->file.n_tokens : 0;
-  return n_document + std::ssize(request.prompt.tokens);
+int64_t document_tokens(const Request& request) {
+  return request.document ? request.document->file.n_tokens : 0;
 }
 
-size_t token_bytes(const Model& model, const Request& request) {
-  return static_cast<size_t>(request.n) * static_cast<size_t>(model.info().n_layer) *
-         kv_row_bytes(model.info(), request.session.kv_type);
-}
-
-RequestPlan plan_request(const Model& model, const Request& request) {
+/// Plans the request as if it had `n_own` tokens of its own.
+RequestPlan plan_with(const Model& model, const Request& request, int64_t n_own) {
   const ModelInfo& info = model.info();
-  const int64_t n_prompt = prompt_tokens(request);
+  const int64_t n_prompt = document_tokens(request) + n_own;
   const int64_t n_ctx = context_of(model, request);
   if (n_prompt >= n_ctx) {
     // words that clients of OpenAI look for
@@ -74,7 +66,7 @@ RequestPlan plan_request(const Model& model, const Request& request) {
     refused.n_ctx = n_ctx;
     throw refused;
   }
-  const MemoryPlan memory = memory_of(model, request);
+  const MemoryPlan memory = memory_of(model, request, n_own);
   RequestPlan plan;
   plan.most_tokens = n_ctx - n_prompt;
   plan.paid_tokens = std::min(plan.most_tokens, kPaidTokens);
@@ -101,6 +93,21 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   return plan;
 }
 
+}  // namespace
+
+int64_t prompt_tokens(const Request& request) {
+  return document_tokens(request) + std::ssize(request.prompt.tokens);
+}
+
+size_t token_bytes(const Model& model, const Request& request) {
+  return static_cast<size_t>(request.n) * static_cast<size_t>(model.info().n_layer) *
+         kv_row_bytes(model.info(), request.session.kv_type);
+}
+
+RequestPlan plan_request(const Model& model, const Request& request) {
+  return plan_with(model, request, std::ssize(request.prompt.tokens));
+}
+
 size_t least_memory(const Model& model, const SessionOptions& session) {
   Request request;
   request.session = session;
@@ -108,9 +115,7 @@ size_t least_memory(const Model& model, const SessionOptions& session) {
   request.session.kv_refresh = false;
   request.session.decode_reserve = 1;
   request.max_tokens = 1;
-  request.prompt.tokens.resize(1);
-  const RequestPlan plan = plan_request(model, request);
-  return plan.running_bytes + plan.reading_bytes;
+  return plan_with(model, request, 1).needed_bytes();
 }
 
 namespace {
@@ -123,9 +128,7 @@ bool fits_with(const Model& model, const Request& request, int64_t n, size_t lim
   other.n = request.n;
   other.max_tokens = request.max_tokens;
   other.document = request.document;
-  other.prompt.tokens.resize(static_cast<size_t>(n));
-  const RequestPlan plan = plan_request(model, other);
-  return plan.running_bytes + plan.reading_bytes <= limit;
+  return plan_with(model, other, n).needed_bytes() <= limit;
 }
 
 /// The most tokens, fewer than `high`, with which the request fits.
@@ -148,7 +151,7 @@ PromptFit fit_prompt(const Model& model, const Request& request, size_t limit) {
   PromptFit fit;
   fit.n_tokens = prompt_tokens(request);
   fit.n_ctx = context_of(model, request);
-  const int64_t n_document = fit.n_tokens - std::ssize(request.prompt.tokens);
+  const int64_t n_document = document_tokens(request);
   const int64_t most = std::max<int64_t>(0, fit.n_ctx - 1 - n_document);  // of its own tokens
   fit.limited_by_memory = most > 0 && !fits_with(model, request, most, limit);
   fit.most_tokens =

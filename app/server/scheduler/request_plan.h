@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "server/engine.h"
 #include "server/generation.h"
 #include "snapkv/engine.h"
 
@@ -16,6 +17,9 @@ struct RequestPlan {
   size_t running_bytes = 0;  ///< reserved until the answers are done
   size_t reading_bytes = 0;  ///< reserved until the prompt is read
   size_t prefix_bytes = 0;   ///< size of all rows of the prompt
+
+  /// Bytes without which the request can't be served.
+  size_t needed_bytes() const { return running_bytes + reading_bytes; }
 };
 
 /// Tokens that an answer without a limit of its own has reserved at a time.
@@ -35,14 +39,8 @@ size_t token_bytes(const Model& model, const Request& request);
 /// Tokens of the longest prompt with which this request would take at most `limit` bytes.
 int64_t longest_prompt_within(const Model& model, const Request& request, size_t limit);
 
-/// Whether a prompt can be read, and how long it may be.
-struct PromptFit {
-  int64_t n_tokens = 0;            ///< of the whole prompt, a document that it continues included
-  int64_t most_tokens = 0;         ///< that a prompt of the same settings may have
-  int64_t n_ctx = 0;               ///< of the session: prompt and answer
-  bool limited_by_memory = false;  ///< most_tokens is less than the context would allow
-};
-/// `limit`: bytes for the request. Throws Error{kUsage} as plan_request().
+/// Whether the prompt can be read with `limit` bytes for the request, and how long it may be.
+/// Throws Error{kUsage} as plan_request().
 PromptFit fit_prompt(const Model& model, const Request& request, size_t limit);
 
 }  // namespace snapkv::server

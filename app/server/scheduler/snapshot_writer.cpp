@@ -1,60 +1,48 @@
 // SPDX-License-Identifier: MIT
-// The scheduler's thread: snapshots. It reads their prompts; another thread compresses and writes
-// their files.
-#include <algorithm>
+#include "server/scheduler/snapshot_writer.h"
+
 #include <utility>
 
 #include "server/scheduler/failure_kind.h"
-#include "server/scheduler/loop.h"
+#include "snapkv/prefill.h"
 
 namespace snapkv::server {
 
-/// Hands the job over: until snapshot_written() only the writer's thread uses it, and its bytes
-/// stay reserved.
-void Scheduler::Loop::write_snapshot(std::unique_ptr<Job> owned) {
+void SnapshotWriter::write(std::unique_ptr<Job> owned) {
   Job& job = *owned;
-  if (job.document) {
-    job.reading_bytes = job.document->bytes();
-    memory_.reading() += job.reading_bytes;
-  }
-  writing_.push_back(std::move(owned));
+  if (job.document) store_.hold(job.memory, {.reading = job.document->bytes()});
+  jobs_.push_back(std::move(owned));
   auto write = [this, &job] {
-    std::optional<Failure> failure;
     const Clock::time_point begin = Clock::now();
-    try {
-      if (job.client->cancelled()) {
-        failure = Failure{Failure::Kind::cancelled, "cancelled by the client"};
-      } else if (job.expired()) {
-        failure = timed_out(job);
-      } else {
-        write_file(job);
-      }
-    } catch (const std::exception& e) {
-      failure = Failure{failure_kind(e), failure_text(e)};
-    }
+    const std::optional<Failure> failure = write_file(job);
     const double seconds = seconds_since(begin);
-    add_task([this, &job, failure, seconds] { snapshot_written(job, failure, seconds); });
+    queue_.add_task([this, &job, failure, seconds] { written(job, failure, seconds); });
   };
-  if (model_->on_device()) {  // see use_session()
+  if (model_->on_device()) {  // its sessions may only be used in the scheduler's thread
     write();
   } else {
-    writer_.add(std::move(write));
+    files_.add(std::move(write));
   }
 }
 
-/// Runs in the writer's thread.
-void Scheduler::Loop::write_file(const Job& job) {
-  documents_.forget(job.snapshot_path);
-  if (job.document) {
-    job.document->save(job.snapshot_path, stored_kv_type(model_->info()), job.snapshot_notes,
-                       job.request.zstd_level);
-  } else {
-    job.sessions[0]->save(job.snapshot_path, job.snapshot_notes, job.request.zstd_level);
+std::optional<Failure> SnapshotWriter::write_file(const Job& job) {
+  if (job.client->cancelled()) return Failure{Failure::Kind::cancelled, "cancelled by the client"};
+  if (job.expired()) return timed_out(job);
+  try {
+    documents_.forget(job.snapshot_path);
+    if (job.document) {
+      job.document->save(job.snapshot_path, stored_kv_type(model_->info()), job.snapshot_notes,
+                         job.request.zstd_level);
+    } else {
+      job.sessions[0]->save(job.snapshot_path, job.snapshot_notes, job.request.zstd_level);
+    }
+  } catch (const std::exception& e) {
+    return Failure{failure_kind(e), failure_text(e)};
   }
+  return std::nullopt;
 }
 
-void Scheduler::Loop::snapshot_written(Job& job, const std::optional<Failure>& failure,
-                                       double seconds) {
+void SnapshotWriter::written(Job& job, const std::optional<Failure>& failure, double seconds) {
   if (!failure) {
     AnswerEnd end;
     end.seconds = seconds;
@@ -63,10 +51,9 @@ void Scheduler::Loop::snapshot_written(Job& job, const std::optional<Failure>& f
     ++counts_.n_cancelled;
     job.client->push(*failure);
   } else {
-    fail_job(job, failure->kind, failure->message);
+    fail_job(job, failure->kind, failure->message, counts_);
   }
-  release(job);
-  writing_.remove_if([&](const std::unique_ptr<Job>& other) { return other.get() == &job; });
+  jobs_.remove_if([&](const std::unique_ptr<Job>& other) { return other.get() == &job; });
 }
 
 }  // namespace snapkv::server

@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: MIT
-// The scheduler's thread: writing answers.
+#include "server/scheduler/writer.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "server/scheduler/failure_kind.h"
-#include "server/scheduler/loop.h"
 
 namespace snapkv::server {
 
-void Scheduler::Loop::begin_answers(Job& job) {
+void Writer::begin(Jobs jobs) {
+  for (const auto& job : jobs) begin(*job);
+  jobs_.splice(jobs_.end(), jobs);
+  finish();
+}
+
+void Writer::begin(Job& job) {
+  const int64_t most_tokens = job.plan.most_tokens;
   try {
     job.answers.reserve(job.sessions.size());
     for (size_t i = 0; i < job.sessions.size(); ++i) {
       const Session& session = *job.sessions[i];
       const int64_t room = session.n_ctx() - session.n_past();
-      const int64_t most = std::min(job.most_tokens, room);
-      job.answers.emplace_back(std::move(job.sessions[i]), job.request, static_cast<int>(i), most,
-                               job.matcher);
+      job.answers.emplace_back(std::move(job.sessions[i]), job.request, static_cast<int>(i),
+                               std::min(most_tokens, room), job.matcher);
     }
     job.sessions.clear();
     for (Answer& answer : job.answers) {
-      if (job.most_tokens == 0) {  // the client wanted only the prompt to be read
+      if (most_tokens == 0) {  // the client wanted only the prompt to be read
         answer.end_at_length(*job.client);
         continue;
       }
@@ -28,18 +34,17 @@ void Scheduler::Loop::begin_answers(Job& job) {
       ++counts_.n_generated_tokens;
     }
   } catch (const std::exception& e) {
-    fail_job(job, failure_kind(e), failure_text(e));
+    fail_job(job, failure_kind(e), failure_text(e), counts_);
   }
 }
 
-/// Decodes one token for every answer; returns false if all of them wait for memory.
-bool Scheduler::Loop::decode_step() {
+bool Writer::step(bool memory_comes_back) {
   const Clock::time_point begin = Clock::now();
   std::vector<Job*> jobs;
   std::vector<Answer*> answers;
-  for (const auto& job : answering_) {
+  for (const auto& job : jobs_) {
     if (job->failed || job->client->cancelled()) continue;
-    if (!pay_for_next_token(*job)) continue;
+    if (!pay_for_next_token(*job, memory_comes_back)) continue;
     for (Answer& answer : job->answers) {
       if (answer.done()) continue;
       jobs.push_back(job.get());
@@ -51,11 +56,11 @@ bool Scheduler::Loop::decode_step() {
     ++counts_.n_decode_steps;
     counts_.decode_seconds += seconds_since(begin);
   }
-  finish_answers();
+  finish();
   return !answers.empty();
 }
 
-void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers) {
+void Writer::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers) {
   std::vector<Session*> sessions;
   std::vector<int32_t> tokens;
   for (Answer* answer : answers) {
@@ -64,7 +69,7 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
   }
   const auto failed = [&](const std::exception& e) {
     if (answers.size() == 1) {
-      fail_job(*jobs[0], failure_kind(e), failure_text(e));
+      fail_job(*jobs[0], failure_kind(e), failure_text(e), counts_);
       return;
     }
     for (size_t i = 0; i < answers.size(); ++i) {  // continue with the answers that still can
@@ -87,55 +92,48 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
       counts_.longest_gap_seconds =
           std::max(counts_.longest_gap_seconds, answers[i]->longest_gap());
     } catch (const std::exception& e) {
-      fail_job(*jobs[i], failure_kind(e), failure_text(e));
+      fail_job(*jobs[i], failure_kind(e), failure_text(e), counts_);
     }
   }
 }
 
 /// Reserves memory for more tokens when the reserved memory is used up; returns false if there is
-/// none. The answers, which had no limit of their own, then end, unless rows that can't be dropped
-/// now become free once a prompt has been read or a file written: in that case they only wait.
-bool Scheduler::Loop::pay_for_next_token(Job& job) {
+/// none. The answers, which had no limit of their own, then end, or wait if memory comes back.
+bool Writer::pay_for_next_token(Job& job, bool memory_comes_back) {
   int64_t n_longest = 0;
   for (const Answer& answer : job.answers) {
     if (!answer.done()) n_longest = std::max(n_longest, answer.n_generated());
   }
   if (n_longest < job.paid_tokens) return true;
-  const int64_t more = std::min(kPaidTokens, job.most_tokens - job.paid_tokens);
+  const int64_t more = std::min(kPaidTokens, job.plan.most_tokens - job.paid_tokens);
   const size_t bytes = static_cast<size_t>(more) * token_bytes(*model_, job.request);
-  if (more > 0 && make_room(bytes)) {
-    memory_.running() += bytes;
-    job.running_bytes += bytes;
+  if (more > 0 && store_.reserve(job.memory, {.running = bytes})) {
     job.paid_tokens += more;
     return true;
   }
-  const bool comes_back =
-      lent_bytes_ > 0 || !writing_.empty() ||
-      std::any_of(reading_.begin(), reading_.end(), [](const auto& other) {
-        return other->prefix_bytes > 0 || (other->prefix.prefix && !other->request.document);
-      });
-  if (more > 0 && comes_back) return false;
+  if (more > 0 && memory_comes_back) return false;
   for (Answer& answer : job.answers) {
     if (!answer.done()) answer.end_at_length(*job.client);
   }
   return false;
 }
 
-void Scheduler::Loop::finish_answers() {
+/// Ends the jobs whose answers are written, and keeps their sessions.
+void Writer::finish() {
   bool had_grammar = false;
-  answering_.remove_if([&](const std::unique_ptr<Job>& job) {
+  jobs_.remove_if([&](const std::unique_ptr<Job>& job) {
     if (!job->done()) return false;
     had_grammar = had_grammar || job->matcher.has_value();
-    release(*job);
+    job->memory.release();
     keep(*job);
     return true;
   });
-  if (had_grammar) drop_grammars_if_free();
+  if (had_grammar) grammars_.trim();
 }
 
 /// Keeps the session of a conversation that may continue.
-void Scheduler::Loop::keep(Job& job) {
-  const Request& request = job.request;
+void Writer::keep(Job& job) {
+  Request& request = job.request;
   if (options_.reuse != Reuse::append || !request.reuses || request.n != 1) return;
   if (request.document) return;  // the document's tokens are not in the conversation's text
   Answer& answer = job.answers[0];
@@ -144,19 +142,27 @@ void Scheduler::Loop::keep(Job& job) {
   kept.request = request.id;
   kept.options = request.session;
   kept.unread = answer.unread();
-  if (const std::string& text = request.prompt.chat.text; !text.empty()) {
-    kept.text = text + answer.raw_text();
+  if (std::string& text = request.prompt.chat.text; !text.empty()) {
     kept.prompt_bytes = text.size();
-    kept.input = request.prompt.chat.input;
+    kept.text = std::move(text) + answer.raw_text();
+    kept.input = std::move(request.prompt.chat.input);
   }
-  kept.tokens = request.prompt.tokens;
+  kept.tokens = std::move(request.prompt.tokens);
   const std::vector<int32_t> read = answer.read_tokens();
   kept.tokens.insert(kept.tokens.end(), read.begin(), read.end());
   kept.session = answer.take_session();
   kept.bytes = session_bytes(*kept.session);
-  if (!make_room(kept.bytes)) return;
-  memory_.kept() += kept.bytes;
-  kept_.add(std::move(kept));
+  store_.keep(std::move(kept));
+}
+
+void Writer::drop_lost() {
+  bool had_grammar = false;
+  jobs_.remove_if([&](const std::unique_ptr<Job>& job) {
+    if (!end_if_lost(*job, counts_)) return false;
+    had_grammar = had_grammar || job->matcher.has_value();
+    return true;
+  });
+  if (had_grammar) grammars_.trim();
 }
 
 }  // namespace snapkv::server
