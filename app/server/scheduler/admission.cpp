@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "server/document.h"
+#include "chat/document.h"
 #include "server/scheduler/failure_kind.h"
 
 namespace snapkv::server {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "server/document.h"
+#include "chat/document.h"
 #include "server/engine.h"
 
 namespace snapkv::server {

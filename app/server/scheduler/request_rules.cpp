@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "server/document.h"
+#include "chat/document.h"
 
 namespace snapkv::server {
 

@@ -6,11 +6,14 @@
 
 #include <filesystem>
 
-#include "server/document.h"
+#include "chat/document.h"
 #include "snapkv/prefill.h"
 #include "tests/server/scheduler/parts.h"
 
 namespace snapkv::server {
+
+using namespace chat;
+
 namespace {
 
 class Snapshots : public ::testing::Test {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "server/api/reasoning.h"
+#include "chat/reasoning.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "server/api/text_parts.h"
+#include "chat/text_parts.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 struct Tags {
@@ -73,4 +73,4 @@ void ReasoningStream::finish() {
   show(held_.size(), state_ == State::reasoning ? Part::reasoning : Part::answer);
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

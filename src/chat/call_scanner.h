@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/api/call_reader.h"
+#include "chat/call_reader.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 class CallScanner : public CallReader {
  public:
@@ -55,4 +55,4 @@ class CallScanner : public CallReader {
   std::string name_, arguments_;
 };
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

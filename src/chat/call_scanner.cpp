@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "server/api/call_scanner.h"
+#include "chat/call_scanner.h"
 
-#include "server/api/text_parts.h"
-#include "server/json.h"
+#include "chat/json.h"
+#include "chat/text_parts.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 constexpr size_t kMostValueNesting = 200;
@@ -146,4 +146,4 @@ std::string CallScanner::take_arguments() {
   return part;
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // ReasoningStream: separates the reasoning from the answer, for every way to cut the text into
 // pieces.
-#include "server/api/reasoning.h"
+#include "chat/reasoning.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 /// "(reasoning and its tags)answer", for a text that comes in pieces of n bytes.
@@ -84,4 +84,4 @@ TEST(Reasoning, HoldsBackNoMoreThanATag) {
 }
 
 }  // namespace
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -4,13 +4,13 @@
 // ToolStream knows calls without them.
 #include <fmt/core.h>
 
-#include "server/api/api_error.h"
-#include "server/api/parameter_grammar.h"
-#include "server/api/tool_schemas.h"
-#include "server/api/tools.h"
+#include "chat/field_error.h"
+#include "chat/parameter_grammar.h"
+#include "chat/tool_schemas.h"
+#include "chat/tools.h"
 #include "snapkv/grammar.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 constexpr std::string_view kMark = "<tool_call>";
@@ -27,7 +27,7 @@ std::string call_rules(const Json& function, const std::string& name, const char
                        called, arguments, rule) +
            schemas.rules(function["parameters"], called, rule);
   } catch (const Error& e) {
-    throw bad_request("tools", fmt::format("'tools': the parameters of {}", e.what()));
+    throw FieldError("tools", fmt::format("'tools': the parameters of {}", e.what()));
   }
 }
 
@@ -123,4 +123,4 @@ std::string text_or_call_grammar(const Tools& tools, ToolFormat format,
          all_call_rules(tools, format, warnings);
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 /// JSON's white space.
 inline constexpr std::string_view kSpaces = " \n\t\r";
@@ -19,4 +19,4 @@ inline size_t begun_mark(std::string_view text, std::string_view mark) {
   return n;
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-#include "server/api/parameter_scanner.h"
+#include "chat/parameter_scanner.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "server/api/text_parts.h"
+#include "chat/text_parts.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 constexpr std::string_view kParameter = "<parameter=", kFunctionEnd = "</function>",
@@ -160,4 +160,4 @@ std::string ParameterScanner::take_arguments() {
   return std::exchange(arguments_, {});
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -15,10 +15,10 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/call_reader.h"
-#include "server/api/parameter_types.h"
+#include "chat/call_reader.h"
+#include "chat/parameter_types.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 class ParameterScanner : public CallReader {
  public:
@@ -61,4 +61,4 @@ class ParameterScanner : public CallReader {
   std::string arguments_;  // not yet taken
 };
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

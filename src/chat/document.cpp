@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-#include "server/document.h"
+#include "chat/document.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/chat_part.h"
 #include "base/error.h"
-#include "server/file_error.h"
+#include "base/regular_file.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 constexpr const char* kKind = "snapkv-document";
@@ -141,4 +141,4 @@ Document open_document(const std::string& path, const std::shared_ptr<const Mode
   return document;
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

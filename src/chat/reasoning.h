@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 class ReasoningStream {
  public:
@@ -42,4 +42,4 @@ class ReasoningStream {
   std::string closing_;  // the tag that ends the reasoning
 };
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

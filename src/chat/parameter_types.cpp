@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "server/api/parameter_types.h"
+#include "chat/parameter_types.h"
 
 #include <array>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
-#include "server/api/text_parts.h"
+#include "chat/text_parts.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 // Limits for nested references and alternatives, and for steps; beyond them all types are possible.
@@ -169,4 +169,4 @@ std::string typed_value(const std::string& text, JsonTypes types) {
   return to_text(Json(text));
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "server/api/message_forms.h"
+#include "chat/message_forms.h"
 
 #include <string>
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 constexpr const char* kBreak = "\n\n";
@@ -116,4 +116,4 @@ Json system_as_user(const Json& messages, bool keeps_first) {
   return all;
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "server/json.h"
+#include "chat/json.h"
 #include "snapkv/grammar.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 /// A grammar with other names for its rules: `name` for the root, NAME-RULE for the others.
 std::string with_rules_named(const std::string& gbnf, const std::string& name);
@@ -36,4 +36,4 @@ class ToolSchemas {
   SchemaRelaxation relaxation_;
 };
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A string may be any text that does not end its parameter; of its schema, only `enum` and `const`
 // are respected. Other values are JSON that matches their schemas.
-#include "server/api/parameter_grammar.h"
+#include "chat/parameter_grammar.h"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 #include <set>
 #include <vector>
 
-#include "server/api/api_error.h"
-#include "server/api/parameter_types.h"
+#include "chat/field_error.h"
+#include "chat/parameter_types.h"
 #include "snapkv/grammar.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 constexpr std::string_view kEnd = "</parameter>";
@@ -92,7 +92,7 @@ std::string parameter_call_rules(const Json& function, const std::string& name,
   const auto called = function["name"].get<std::string>();
   const Json& parameters = resolved(function["parameters"], function["parameters"]);
   const auto refuse = [&](const std::string& why) {
-    return bad_request("tools", fmt::format("'tools': the parameters of {}: {}", called, why));
+    return FieldError("tools", fmt::format("'tools': the parameters of {}: {}", called, why));
   };
   for (const char* keyword : {"anyOf", "oneOf", "allOf"}) {
     if (!parameters.contains(keyword)) continue;
@@ -147,4 +147,4 @@ std::string parameter_text_rules() {
   return rules;
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

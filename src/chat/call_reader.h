@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 class CallReader {
  public:
@@ -28,4 +28,4 @@ class CallReader {
   virtual bool has_arguments() const = 0;
 };
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "server/api/answer_parser.h"
+#include "chat/answer_parser.h"
 
 #include <utility>
 
-#include "server/api/text_parts.h"
+#include "chat/text_parts.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 AnswerParser::AnswerParser(const AnswerSyntax& syntax)
     : has_reasoning_(syntax.has_reasoning),
@@ -68,4 +68,4 @@ std::vector<Piece> AnswerParser::finish() {
   return std::exchange(pieces_, {});
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -3,9 +3,9 @@
 // (the generic format), and system messages as part of the user's.
 #pragma once
 
-#include "server/json.h"
+#include "chat/json.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 /// Calls of the assistant become text, <tool_call>{"name": ..., "arguments": ...}</tool_call>, and
 /// messages of tools become the user's, with <tool_response> around each result.
@@ -20,4 +20,4 @@ void describe_tools(Json& messages, const Json& tools);
 /// become one system message instead.
 Json system_as_user(const Json& messages, bool keeps_first);
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

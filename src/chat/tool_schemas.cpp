@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "server/api/tool_schemas.h"
+#include "chat/tool_schemas.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "snapkv/grammar.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 // Schemas are parsed again for every parameter that refers to shared definitions, so both totals
@@ -85,4 +85,4 @@ std::string ToolSchemas::take_warning(const std::string& label) {
   return text;
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -4,19 +4,19 @@
 
 #include <string>
 
-#include "server/api/tool_schemas.h"
-#include "server/json.h"
+#include "chat/json.h"
+#include "chat/tool_schemas.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 /// Returns the rule `name` for the text after "<function=" in a call of this function up to
 /// "</function>", and the rules that it needs, except those of parameter_text_rules(). Throws
-/// ApiError if the function's parameters can't be written one by one, or if all schemas so far are
-/// too large.
+/// FieldError if the function's parameters can't be written one by one, or if all schemas so far
+/// are too large.
 std::string parameter_call_rules(const Json& function, const std::string& name,
                                  ToolSchemas& schemas);
 
 /// Returns the rules for bare texts, which all calls share.
 std::string parameter_text_rules();
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

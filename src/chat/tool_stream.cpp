@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-#include "server/api/tool_stream.h"
+#include "chat/tool_stream.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "server/api/call_scanner.h"
-#include "server/api/parameter_scanner.h"
-#include "server/api/text_parts.h"
+#include "chat/call_scanner.h"
+#include "chat/parameter_scanner.h"
+#include "chat/text_parts.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 constexpr std::string_view kHermesEnd = "</tool_call>", kArguments = "[ARGS]";
@@ -297,4 +297,4 @@ bool ToolStream::step_after_call() {
   return true;
 }
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "server/api/call_reader.h"
-#include "server/api/tools.h"
+#include "chat/call_reader.h"
+#include "chat/tools.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 class ToolStream {
  public:
@@ -82,4 +82,4 @@ class ToolStream {
   bool ended_ = false;       // finish() was called
 };
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

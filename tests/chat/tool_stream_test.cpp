@@ -3,9 +3,9 @@
 // reasoning.
 #include <gtest/gtest.h>
 
-#include "server/api/answer_parser.h"
+#include "chat/answer_parser.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 namespace {
 
 /// "text|call NAME(ARGUMENTS)|...", for a text that comes in two pieces, cut after `cut` bytes, or
@@ -263,4 +263,4 @@ TEST(ToolStream, TakesWhateverAModelWrites) {
 }
 
 }  // namespace
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

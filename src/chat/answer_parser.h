@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "server/api/reasoning.h"
-#include "server/api/tool_stream.h"
+#include "chat/reasoning.h"
+#include "chat/tool_stream.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 /// How an answer is to be parsed.
 struct AnswerSyntax {
@@ -28,7 +28,7 @@ struct Piece {
   enum class Kind { content, reasoning, tool_begin, tool_arguments };
   Kind kind = Kind::content;
   std::string text;  ///< for Kind::tool_begin, the function's name
-  int call = 0;      ///< for tool calls, the call's index in the answer; set by Answers
+  int call = 0;      ///< for tool calls, the call's index in the answer, which the parser leaves 0
 };
 
 class AnswerParser {
@@ -57,4 +57,4 @@ class AnswerParser {
   std::string white_;  // white space at the end of the reasoning so far
 };
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

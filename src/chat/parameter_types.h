@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "server/json.h"
+#include "chat/json.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 /// JSON types as bits. Whole numbers are `kInteger`, all others `kFraction`.
 using JsonTypes = unsigned;
@@ -28,4 +28,4 @@ const Json& parameter_schema(const Json& parameters, const std::string& name);
 /// types (Python's True, False and None count as JSON's words), else a string with the text.
 std::string typed_value(const std::string& text, JsonTypes types);
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat

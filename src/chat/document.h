@@ -8,12 +8,12 @@
 #include <memory>
 #include <string>
 
-#include "server/json.h"
+#include "chat/json.h"
 #include "snapkv/chat.h"
 #include "snapkv/engine.h"
 #include "snapkv/prefill.h"
 
-namespace snapkv::server {
+namespace snapkv::chat {
 
 /// How a document and a question become a prompt. The document begins the user's first message,
 /// through a chat template, or it is plain text that the question continues.
@@ -67,4 +67,4 @@ struct Document {
 /// has every row of another model.
 Document open_document(const std::string& path, const std::shared_ptr<const Model>& model);
 
-}  // namespace snapkv::server
+}  // namespace snapkv::chat
