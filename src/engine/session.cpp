@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
 // Session: options, state, and the public interface to prefill.cpp and decode.cpp.
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/memory_plan.h"
 #include "engine/session_impl.h"
+#include "engine/session_options.h"
 #include "engine/sessions_in_use.h"
 
 namespace snapkv {
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
     : impl_(std::make_unique<Impl>()) {
   if (model == nullptr) fail(ErrorCode::kUsage, "Session: the model is null");
-  impl_->options = resolve_options(options, model->info());
-  impl_->policy = Policy::make(impl_->options.kv);
+  CheckedOptions checked = check_session_options(options, model->info());
+  impl_->options = std::move(checked.options);
+  impl_->policy = std::move(checked.policy);
   impl_->n_ctx =
       options.n_ctx > 0 ? options.n_ctx : std::min(model->info().n_ctx_train, kMostTokens);
   impl_->model = std::move(model);

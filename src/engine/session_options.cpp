@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Checks the options of a session and turns kv_memory into a budget.
+#include "engine/session_options.h"
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "cache/layer_state.h"
 #include "engine/memory_plan.h"
 #include "engine/option_range.h"
-#include "policy/policy.h"
 
 namespace snapkv {
 namespace {
@@ -60,11 +61,10 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   return std::min(budget, kMostRows);
 }
 
-void check_decode_limit(const SessionOptions& options) {
-  const auto policy = Policy::make(options.kv);
+void check_decode_limit(const SessionOptions& options, const Policy& policy) {
   const int64_t limit = options.kv_decode_limit;
-  if (limit == 0 || !policy->info().has_budget) return;
-  if (policy->info().observes) {
+  if (limit == 0 || !policy.info().has_budget) return;
+  if (policy.info().observes) {
     fail(ErrorCode::kUsage,
          "kv_decode_limit: policy \"{}\" chooses by all queries of the text, and decoding keeps "
          "only those of the last window_size tokens",
@@ -84,13 +84,18 @@ void check_decode_limit(const SessionOptions& options) {
 
 }  // namespace
 
-SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& info) {
-  SessionOptions resolved = options;
+CheckedOptions check_session_options(const SessionOptions& options, const ModelInfo& info) {
+  CheckedOptions checked{options, nullptr};
   check_ranges(options);
   validate_kv_type(options.kv_type, info.head_dim);
-  if (options.kv_memory > 0) resolved.kv.budget = budget_in_memory(options, info);
-  check_decode_limit(resolved);
-  return resolved;
+  if (options.kv_memory > 0) checked.options.kv.budget = budget_in_memory(options, info);
+  checked.policy = Policy::make(checked.options.kv);
+  check_decode_limit(checked.options, *checked.policy);
+  return checked;
+}
+
+SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& info) {
+  return check_session_options(options, info).options;
 }
 
 }  // namespace snapkv
