@@ -25,7 +25,7 @@ std::shared_ptr<const Document> DocumentStore::open(const std::string& path) {
       return known->document;
     }
   }
-  auto document = std::make_shared<const Document>(open_document(path, model_));
+  auto document = std::make_shared<const Document>(chat::open_document(path, model_));
   const std::lock_guard lock(mutex_);
   entries_.remove_if([&](const Entry& entry) { return entry.path == path; });
   drop_changed();

@@ -11,9 +11,11 @@
 #include <mutex>
 #include <string>
 
-#include "server/document.h"
+#include "chat/document.h"
 
 namespace snapkv::server {
+
+using chat::Document;
 
 class DocumentStore {
  public:

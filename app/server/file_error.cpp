@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "server/file_error.h"
 
-#include <filesystem>
-
-#include "base/error.h"
-
 namespace snapkv::server {
 
 std::string without_paths(const std::string& message) {
@@ -29,13 +25,6 @@ std::string file_error_text(const Error& error) {
   const size_t first = text.find('"'), last = text.rfind('"');
   if (first != last) text.replace(first + 1, last - first - 1, "...");
   return text;
-}
-
-void require_regular_file(const std::string& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
-  fail(ErrorCode::kUsage, "'{}' is no regular file", path);
 }
 
 }  // namespace snapkv::server

@@ -16,8 +16,4 @@ std::string without_paths(const std::string& message);
 /// kind, without the bytes in it that the message quotes.
 std::string file_error_text(const Error& error);
 
-/// Throws Error{kUsage} if the path is that of something else than a regular file: a pipe would
-/// keep its reader waiting.
-void require_regular_file(const std::string& path);
-
 }  // namespace snapkv::server

@@ -20,9 +20,13 @@
 #include "snapkv/engine.h"
 #include "snapkv/grammar.h"
 
+namespace snapkv::chat {
+struct Document;  // chat/document.h
+}
+
 namespace snapkv::server {
 
-struct Document;  // document.h
+using chat::Document;
 
 /// A prompt as text or as tokens.
 struct Prompt {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "server/scheduler.h"
+#include "server/engine.h"
 
 namespace snapkv::server {
 

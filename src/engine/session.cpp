@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Session: options, state, and the public interface to prefill.cpp and decode.cpp.
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/memory_plan.h"
 #include "engine/session_impl.h"
+#include "engine/session_options.h"
 #include "engine/sessions_in_use.h"
 
 namespace snapkv {
@@ -16,8 +18,9 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
                   .architecture = model->impl_->architecture.get(),
                   .file = &model->impl_->file,
                   .weight_pages = &*model->impl_->weight_pages};
-  impl_->options = resolve_options(options, model->info());
-  impl_->policy = Policy::make(impl_->options.kv);
+  CheckedOptions checked = check_session_options(options, model->info());
+  impl_->options = std::move(checked.options);
+  impl_->policy = std::move(checked.policy);
   impl_->n_ctx =
       options.n_ctx > 0 ? options.n_ctx : std::min(model->info().n_ctx_train, kMostTokens);
   impl_->model = std::move(model);

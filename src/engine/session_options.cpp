@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checks the options of a session and turns kv_memory into a budget.
+#include "engine/session_options.h"
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -7,7 +9,6 @@
 #include "engine/memory_plan.h"
 #include "engine/option_range.h"
 #include "policy/params.h"
-#include "policy/policy.h"
 #include "snapkv/options.h"
 
 namespace snapkv {
@@ -53,11 +54,10 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   return std::min(budget, kMostRows);
 }
 
-void check_decode_limit(const SessionOptions& options) {
-  const auto policy = Policy::make(options.kv);
+void check_decode_limit(const SessionOptions& options, const Policy& policy) {
   const int64_t limit = options.kv_decode_limit;
-  if (limit == 0 || !policy->info().has_budget) return;
-  if (policy->info().observes) {
+  if (limit == 0 || !policy.info().has_budget) return;
+  if (policy.info().observes) {
     fail(ErrorCode::kUsage,
          "{}: policy \"{}\" chooses by all queries of the text, and decoding keeps only those of the "
          "last {} tokens",
@@ -76,13 +76,18 @@ void check_decode_limit(const SessionOptions& options) {
 
 }  // namespace
 
-SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& info) {
-  SessionOptions resolved = options;
+CheckedOptions check_session_options(const SessionOptions& options, const ModelInfo& info) {
+  CheckedOptions checked{options, nullptr};
   session_option_table().check(options);
   validate_kv_type(options.kv_type, info.head_dim);
-  if (options.kv_memory > 0) resolved.kv.budget = budget_in_memory(options, info);
-  check_decode_limit(resolved);
-  return resolved;
+  if (options.kv_memory > 0) checked.options.kv.budget = budget_in_memory(options, info);
+  checked.policy = Policy::make(checked.options.kv);
+  check_decode_limit(checked.options, *checked.policy);
+  return checked;
+}
+
+SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& info) {
+  return check_session_options(options, info).options;
 }
 
 }  // namespace snapkv

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "chat/tools.h"
 #include "server/api/api_error.h"
 #include "server/api/endpoints.h"
 #include "server/api/exchange.h"
@@ -17,6 +18,7 @@ namespace snapkv::test {
 namespace {
 
 using namespace server;
+using chat::ToolFormat;
 
 /// An engine that has a model but computes nothing.
 class IdleEngine : public Engine {

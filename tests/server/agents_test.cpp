@@ -3,10 +3,13 @@
 // that has begun, what Claude Code and Codex add, and hints that change nothing.
 #include <gtest/gtest.h>
 
-#include "server/api/message_forms.h"
+#include "chat/message_forms.h"
 #include "tests/server/request_support.h"
 
 namespace snapkv::test {
+
+using namespace chat;
+
 namespace {
 
 const std::string kTool =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Documents: the document's part and the question's together are the prompt that the template makes
 // of both.
-#include "server/document.h"
+#include "chat/document.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,9 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::server {
+
+using namespace chat;
+
 namespace {
 
 DocumentForm chat_form(const std::string& name) {

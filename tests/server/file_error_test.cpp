@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/regular_file.h"
 #include "tests/support/expect_error.h"
 
 namespace snapkv::test {
 namespace {
 
 using server::file_error_text;
-using server::require_regular_file;
 using server::without_paths;
 
 TEST(FileError, KeepsTheNamesOfFilesOnly) {

@@ -3,12 +3,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include "server/document.h"
+#include "chat/document.h"
 #include "snapkv/prefill.h"
 #include "tests/server/http_support.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
+
+using namespace chat;
+
 namespace {
 
 constexpr const char* kText =

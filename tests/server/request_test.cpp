@@ -4,13 +4,16 @@
 
 #include <fstream>
 
+#include "chat/document.h"
 #include "server/api/fields.h"
 #include "server/api/snapshot_names.h"
-#include "server/document.h"
 #include "tests/server/request_support.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
+
+using namespace chat;
+
 namespace {
 
 using namespace server;

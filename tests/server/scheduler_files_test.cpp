@@ -4,13 +4,16 @@
 
 #include <filesystem>
 
-#include "server/document.h"
-#include "server/request_plan.h"
+#include "chat/document.h"
+#include "server/scheduler/request_plan.h"
 #include "snapkv/prefill.h"
 #include "tests/server/scheduler_support.h"
 #include "tests/support/expect_error.h"
 
 namespace snapkv::server {
+
+using namespace chat;
+
 namespace {
 
 TEST(Scheduler, KeptConversationsCanBeSavedErasedAndRestored) {

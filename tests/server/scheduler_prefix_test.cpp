@@ -3,7 +3,7 @@
 // harms no request.
 #include <gtest/gtest.h>
 
-#include "server/request_plan.h"
+#include "server/scheduler/request_plan.h"
 #include "snapkv/prefill.h"
 #include "tests/server/scheduler_support.h"
 

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "server/scheduler.h"
+#include "server/scheduler/scheduler.h"
 #include "snapkv/text_stream.h"
 #include "tests/support/test_models.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The scheduler: every answer is the one that its request gets alone, whatever else is computed;
 // text that was read is not read again; memory is reserved before it is used, and is freed.
-#include "server/scheduler.h"
+#include "server/scheduler/scheduler.h"
 
 #include <gtest/gtest.h>
 

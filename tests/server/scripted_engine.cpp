@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "server/scheduler/request_plan.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {

@@ -11,7 +11,7 @@
 
 #include "server/api/context.h"
 #include "server/api/exchange.h"
-#include "server/scheduler.h"
+#include "server/engine.h"
 
 namespace snapkv::test {
 

@@ -9,13 +9,17 @@
 #include <random>
 #include <sstream>
 
-#include "server/api/answer_parser.h"
+#include "chat/answer_parser.h"
+#include "chat/field_error.h"
+#include "chat/parameter_types.h"
 #include "server/api/api_error.h"
-#include "server/api/parameter_types.h"
 #include "snapkv/grammar.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::server {
+
+using namespace chat;
+
 namespace {
 
 std::string read(const std::string& path) {
@@ -142,8 +146,8 @@ TEST(Tools, GrammarOfBareParameters) {
                                   "}}]}");
     try {
       (void)grammar_of(read_tools(Fields(body)), ToolFormat::coder);
-    } catch (const ApiError& e) {
-      EXPECT_EQ(e.param, "tools");
+    } catch (const FieldError& e) {
+      EXPECT_EQ(e.field, "tools");
       return std::string(e.what());
     }
     return std::string("accepted");
@@ -252,8 +256,8 @@ std::string refusal(const Json& parameters, ToolFormat format, int n_tools = 1) 
   }
   try {
     (void)grammar_of(tools, format);
-  } catch (const ApiError& e) {
-    EXPECT_EQ(e.param, "tools");
+  } catch (const FieldError& e) {
+    EXPECT_EQ(e.field, "tools");
     return e.what();
   }
   return "";

@@ -14,7 +14,7 @@ ChatSession::Callbacks AnswerDisplay::callbacks() {
               [this](const std::string& prompt) {
                 progress_.clear();
                 last_ = '\n';
-                using Part = server::ReasoningStream::Part;
+                using Part = chat::ReasoningStream::Part;
                 stream_.emplace(prompt, [this](std::string_view text, Part part) {
                   show(text, part != Part::answer);
                 });

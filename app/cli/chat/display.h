@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
+#include "chat/reasoning.h"
 #include "cli/chat/chat_session.h"
 #include "cli/common/progress.h"
-#include "server/api/reasoning.h"
 
 namespace snapkv::cli {
 
@@ -28,7 +28,7 @@ class AnswerDisplay {
   ProgressDisplay& progress_;
   bool is_terminal_;
   bool colour_;
-  std::optional<server::ReasoningStream> stream_;  // while an answer is being written
+  std::optional<chat::ReasoningStream> stream_;  // while an answer is being written
   bool dimmed_ = false;
   char last_ = '\n';
 };

@@ -12,6 +12,7 @@
 #include "base/stop_check.h"
 #include "base/timer.h"
 #include "base/utf8.h"
+#include "chat/document.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/progress.h"
@@ -23,7 +24,6 @@
 #include "cli/generate/generation.h"
 #include "cli/generate/limit_options.h"
 #include "cli/generate/saved_cache.h"
-#include "server/document.h"
 #include "snapkv/prefill.h"
 
 namespace snapkv::cli {
@@ -60,7 +60,7 @@ void add_options(CLI::App& app, AskSettings& s) {
 /// Returns the document's own cache settings when its rows have already been chosen; loading
 /// refuses typed options that differ. Settings from the environment or the configuration file are
 /// ignored, since they may be meant for documents that keep every row.
-CacheSettings cache_of(const AskSettings& s, const server::DocumentFile& file) {
+CacheSettings cache_of(const AskSettings& s, const chat::DocumentFile& file) {
   if (file.keeps_all) return s.cache;
   const std::vector<std::string>& typed = s.cache.typed_options;
   const auto is_typed = [&](const std::string& option) {
@@ -78,12 +78,12 @@ CacheSettings cache_of(const AskSettings& s, const server::DocumentFile& file) {
 }
 
 /// The text of a stored document, from its tokens.
-std::string document_text(const Model& model, const server::DocumentForm& form,
+std::string document_text(const Model& model, const chat::DocumentForm& form,
                           std::span<const int32_t> tokens) {
   const bool has_bos = !tokens.empty() && tokens[0] == model.tokenizer().special().bos;
   std::string prompt;
   for (const int32_t id : tokens) prompt += model.piece(id, true);
-  std::string head = server::document_part(form, "X").text;
+  std::string head = chat::document_part(form, "X").text;
   head.pop_back();
   if (head.empty()) return prompt.substr(has_bos ? model.piece(tokens[0], true).size() : 0);
   const size_t at = prompt.find(head);
@@ -96,7 +96,7 @@ std::string document_text(const Model& model, const server::DocumentForm& form,
 /// Reads the question after the document, whose rows come from the file.
 class Asking {
  public:
-  Asking(const AskSettings& s, const server::Document& document,
+  Asking(const AskSettings& s, const chat::Document& document,
          const std::shared_ptr<const Model>& model)
       : session_(model, options_of(s, document.file, *model)),
         tokens_(question_tokens(s, document.file, *model)) {
@@ -115,7 +115,7 @@ class Asking {
   }
 
   /// The passages of the document that the answer was taken from.
-  std::vector<CitedPassage> sources(const server::DocumentForm& form) {
+  std::vector<CitedPassage> sources(const chat::DocumentForm& form) {
     const Model& model = session_.model();
     std::vector<int32_t> all(prefix_->tokens().begin(), prefix_->tokens().end());
     const std::string text = document_text(model, form, all);
@@ -129,17 +129,17 @@ class Asking {
   double load_seconds() const { return load_seconds_; }
 
  private:
-  static SessionOptions options_of(const AskSettings& s, const server::DocumentFile& file,
+  static SessionOptions options_of(const AskSettings& s, const chat::DocumentFile& file,
                                    const Model& model) {
     return session_options(cache_of(s, file), s.n_ctx, &model.info());
   }
   static std::vector<int32_t> question_tokens(const AskSettings& s,
-                                              const server::DocumentFile& file,
+                                              const chat::DocumentFile& file,
                                               const Model& model) {
     const std::string question = s.question.read();
     if (!utf8::is_valid(question)) fail(ErrorCode::kUsage, "the question is not valid UTF-8");
     const Json messages = Json::array({{{"role", "user"}, {"content", question}}});
-    return model.tokenize(server::question_part(file.form, messages), /*add_bos=*/false);
+    return model.tokenize(chat::question_part(file.form, messages), /*add_bos=*/false);
   }
 
   Session session_;
@@ -153,8 +153,8 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   AskSettings s = given;
   s.sampler.seed = sampler_seed(s.seed);
   Sampler sampler(s.sampler);
-  const server::Document document = server::open_document(s.document, nullptr);
-  const server::DocumentFile& file = document.file;
+  const chat::Document document = chat::open_document(s.document, nullptr);
+  const chat::DocumentFile& file = document.file;
   session_options(cache_of(s, file), s.n_ctx);  // refuses invalid options before a model is loaded
   if (s.cites && !file.keeps_all) {
     fail(ErrorCode::kUsage,

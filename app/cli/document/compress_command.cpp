@@ -11,6 +11,7 @@
 #include "base/stop_check.h"
 #include "base/timer.h"
 #include "base/utf8.h"
+#include "chat/document.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/output_files.h"
@@ -21,7 +22,6 @@
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
-#include "server/document.h"
 #include "snapkv/prefill.h"
 
 namespace snapkv::cli {
@@ -39,7 +39,7 @@ struct CompressSettings {
   int64_t n_ctx = 0;
   std::string output;
   bool keep_full = false;
-  uint64_t full_limit = server::kFullLimit;
+  uint64_t full_limit = chat::kFullLimit;
   int zstd_level = 0;
 };
 
@@ -64,10 +64,10 @@ void add_options(CLI::App& app, CompressSettings& s) {
          "--zstd", s.zstd_level,
          fmt::format("Compress the file with zstd of level 1 to {}, {} where none is given: "
                      "a little smaller, slower to read",
-                     kMostZstdLevel, server::kZstdLevel))
+                     kMostZstdLevel, chat::kZstdLevel))
       ->check(whole_number(1, kMostZstdLevel))
       ->expected(0, 1)
-      ->default_str(std::to_string(server::kZstdLevel))  // the value of --zstd alone
+      ->default_str(std::to_string(chat::kZstdLevel))  // the value of --zstd alone
       ->type_name("LEVEL");
   add_context_option(app, s.n_ctx, "document, question and answer");
   s.chat.add_options(app);
@@ -77,8 +77,8 @@ void add_options(CLI::App& app, CompressSettings& s) {
   app.remove_option(app.get_option("--kv-refresh"));  // sessions with it can't be saved
 }
 
-server::DocumentForm form_of(const Model& model, const CompressSettings& s) {
-  server::DocumentForm form;
+chat::DocumentForm form_of(const Model& model, const CompressSettings& s) {
+  chat::DocumentForm form;
   const ModelChat chat = model.chat();
   if (chat.templates.empty() && !s.chat.names_template()) return form;
   const ChatTemplate tmpl = s.chat.choose(chat, s.model.path, false);
@@ -133,18 +133,18 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   progress.clear();
   refuse_hopeless_length(*model, text, s.n_ctx);
-  const server::DocumentForm form = form_of(*model, s);
+  const chat::DocumentForm form = form_of(*model, s);
   const std::string notes =
-      server::document_notes(form, std::filesystem::absolute(s.model.path).string(), "");
+      chat::document_notes(form, std::filesystem::absolute(s.model.path).string(), "");
   Session session(model, session_options(s.cache, s.n_ctx, &model->info()));
   PrefillPrompt prompt;
   prompt.sessions = {&session};
-  prompt.tokens = model->tokenize(server::document_part(form, text));
+  prompt.tokens = model->tokenize(chat::document_part(form, text));
   prompt.options.progress = progress.callback();
   const int64_t n_tokens = std::ssize(prompt.tokens);
   const bool keeps_all =
       s.keep_full ||
-      (!chooses_rows(s) && server::stores_every_row(*model, n_tokens, s.full_limit));
+      (!chooses_rows(s) && chat::stores_every_row(*model, n_tokens, s.full_limit));
   prompt.makes_prefix = keeps_all;
   const Timer timer;
   Prefill prefill(std::move(prompt));

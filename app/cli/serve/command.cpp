@@ -18,6 +18,7 @@
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "cli/serve/options.h"
+#include "server/scheduler/scheduler.h"
 
 namespace snapkv::cli {
 namespace {

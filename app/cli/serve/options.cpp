@@ -11,6 +11,7 @@
 #include "cli/common/policy_options.h"
 #include "cli/common/units.h"
 #include "server/http/page.h"
+#include "server/scheduler/request_plan.h"
 
 namespace snapkv::cli {
 namespace {

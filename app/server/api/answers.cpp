@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/api/kv_fields.h"
+#include "server/api/tools.h"
 
 namespace snapkv::server {
 

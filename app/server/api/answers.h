@@ -8,12 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "server/api/answer_parser.h"
+#include "chat/answer_parser.h"
 #include "server/api/api_error.h"
 #include "server/api/report.h"
 #include "server/generation.h"
 
 namespace snapkv::server {
+
+using chat::AnswerParser;
+using chat::AnswerSyntax;
+using chat::Piece;
 
 /// A function call that an answer makes.
 struct ToolCall {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "server/api/api_options.h"
-#include "server/scheduler.h"
+#include "server/engine.h"
 
 namespace snapkv::server {
 

@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/chat_part.h"
+#include "chat/field_error.h"
 #include "server/api/custom_tools.h"
 #include "server/api/grammars.h"
-#include "server/api/message_forms.h"
-#include "server/document.h"
 
 namespace snapkv::server {
 namespace {
@@ -95,90 +93,6 @@ Json read_message(const Json& json, const std::string& path) {
   return message;
 }
 
-bool writes_calls(const std::string& template_source) {
-  return template_source.find("tool_calls") != std::string::npos;
-}
-
-bool has_calls(const Json& messages) {
-  return std::any_of(messages.begin(), messages.end(), [](const Json& message) {
-    return message.contains("tool_calls") || message["role"] == "tool";
-  });
-}
-
-/// Returns the template. Calls in earlier answers need the template for tools if the other one
-/// can't write them, whether or not tools are offered.
-const ChatTemplate& template_of(const ApiContext& context, const Conversation& conversation) {
-  const auto& plain = context.options.chat_template;
-  const auto& with_tools = context.options.tool_template;
-  const bool needs_tools = has_calls(conversation.messages) && plain && with_tools &&
-                           !writes_calls(plain->source());
-  const auto& tmpl = conversation.tools.offered() || needs_tools ? with_tools : plain;
-  if (!tmpl) {
-    throw ApiError(400,
-                   "the model has no chat template: use /v1/completions, or start the server with "
-                   "--chat-template",
-                   "no_chat_template");
-  }
-  return *tmpl;
-}
-
-/// Whether the answer goes on with the last message. Throws where that is a call, whose result must
-/// follow.
-bool continues_answer(const Conversation& conversation) {
-  const Json& last = conversation.messages.back();
-  if (last["role"] != "assistant" || conversation.begins_turn) return false;
-  if (last.contains("tool_calls")) {
-    throw bad_request("messages",
-                      "'messages': the last one is the assistant's and calls tools: their results "
-                      "must follow");
-  }
-  return true;
-}
-
-/// What the template makes of the messages. `continues`: up to the end of the last one's text.
-RenderedChat render_with(const ChatTemplate& tmpl, Json& variables, Json messages,
-                         bool continues) {
-  variables["add_generation_prompt"] = !continues;
-  if (!continues) {
-    variables["messages"] = std::move(messages);
-    return tmpl.render(to_text(variables));
-  }
-  const std::string mark = unused_mark("snapkv-continued", to_text(messages) + tmpl.source());
-  messages.back()["content"] = messages.back().value("content", "") + mark;
-  variables["messages"] = std::move(messages);
-  const RenderedChat chat = tmpl.render(to_text(variables));
-  const size_t at = chat.text.rfind(mark);
-  if (at == std::string::npos) {
-    throw bad_request("messages",
-                      fmt::format("'messages': the last one must be the user's: the chat template "
-                                  "'{}' does not show an answer that has begun",
-                                  tmpl.name()));
-  }
-  return chat_part(chat, 0, at);
-}
-
-/// Templates refuse system messages where they have no place for them: these become the user's.
-RenderedChat render_in_any_form(const ChatTemplate& tmpl, Json& variables, const Json& messages,
-                                bool continues, std::vector<std::string>& warnings) {
-  try {
-    return render_with(tmpl, variables, messages, continues);
-  } catch (const Error& e) {
-    if (e.code() != ErrorCode::kUsage) throw;
-    for (const bool keeps_first : {true, false}) {
-      const Json others = system_as_user(messages, keeps_first);
-      if (others == messages) continue;
-      try {
-        RenderedChat chat = render_with(tmpl, variables, others, continues);
-        warnings.emplace_back("messages: the chat template refuses such system messages: they are "
-                              "part of the user's");
-        return chat;
-      } catch (const Error&) {  // the first reason is the one to show
-      }
-    }
-    throw;
-  }
-}
-
 bool may_reason(const Json& variables) {
   const auto thinking = variables.find("enable_thinking");
   return thinking == variables.end() || *thinking != false;
@@ -227,68 +141,41 @@ bool read_begins_turn(const Fields& body) {
   return continues ? !*continues : begins.value_or(false);
 }
 
+namespace {
+
+/// Runs `make`, and reports errors in fields of the conversation as the API's.
+template <typename Make>
+auto with_api_errors(Make make) {
+  try {
+    return make();
+  } catch (const chat::FieldError& e) {
+    throw bad_request(e.field, e.what());
+  }
+}
+
+}  // namespace
+
 RenderedChat render(const Conversation& conversation, const ApiContext& context,
                     std::vector<std::string>& warnings) {
   const ApiOptions& options = context.options;
-  const bool has_tools = conversation.tools.offered();
-  const ChatTemplate& tmpl = template_of(context, conversation);
-  const bool continues = continues_answer(conversation);
-  Json variables = options.template_variables;
-  for (const auto& [name, value] : conversation.template_variables.items()) variables[name] = value;
-  Json messages = conversation.messages;
-  if (!options.system.empty() && messages[0]["role"] != "system") {
-    messages.insert(messages.begin(), Json{{"role", "system"}, {"content", options.system}});
+  const chat::ConversationDefaults defaults = {options.chat_template, options.tool_template,
+                                               options.template_variables, options.system};
+  if (chat::template_of(conversation, defaults) == nullptr) {
+    throw ApiError(400,
+                   "the model has no chat template: use /v1/completions, or start the server with "
+                   "--chat-template",
+                   "no_chat_template");
   }
-  const bool is_generic = has_tools && tool_format(tmpl.source()) == ToolFormat::none;
-  if (is_generic || (has_calls(messages) && !writes_calls(tmpl.source()))) {
-    messages = calls_as_text(messages);
-    warnings.emplace_back("tools: the chat template writes none: they are text of the messages "
-                          "(generic format)");
-  }
-  if (is_generic) {
-    describe_tools(messages, conversation.tools.list);
-  } else if (has_tools) {
-    variables["tools"] = conversation.tools.list;
-  }
-  return render_in_any_form(tmpl, variables, messages, continues, warnings);
+  return with_api_errors([&] { return chat::render(conversation, defaults, warnings); });
 }
 
 namespace {
-
-/// Renders the conversation as the continuation of a document.
-RenderedChat render_after(const Document& document, const Conversation& conversation) {
-  if (conversation.tools.offered()) {
-    throw bad_request("tools", "'tools': what a document's snapshot begins with names none");
-  }
-  if (continues_answer(conversation)) {
-    throw bad_request("messages",
-                      "'messages': the last one must be the user's: an answer that has begun can't "
-                      "be continued after a document's snapshot");
-  }
-  DocumentForm form = document.file.form;
-  Json messages = conversation.messages;
-  if (has_calls(messages) && !writes_calls(form.template_source)) {
-    messages = calls_as_text(messages);
-  }
-  if (conversation.template_variables.empty()) return question_part(form, messages);
-  const std::string stored = document_part(form, "").text;
-  for (const auto& [name, value] : conversation.template_variables.items()) {
-    form.variables[name] = value;
-  }
-  if (document_part(form, "").text != stored) {
-    throw bad_request("chat_template_kwargs",
-                      "'chat_template_kwargs', 'thinking' or the reasoning effort: they change "
-                      "what the template writes before the document, which is stored as it was "
-                      "read");
-  }
-  return question_part(form, messages);
-}
 
 /// Makes the answers end after their first complete call.
 void end_after_call(AnswerSyntax& syntax, Request& request) {
   syntax.one_call = true;
   request.make_end_finder = [syntax] {
-    const auto parser = std::make_shared<AnswerParser>(syntax);
+    const auto parser = std::make_shared<chat::AnswerParser>(syntax);
     return [parser](std::string_view text) {
       (void)parser->push(text);
       return parser->ended();
@@ -304,11 +191,11 @@ void set_tool_grammar(const Tools& tools, ToolFormat format, Request& request) {
       request.warnings.emplace_back(
           "the answer's format or grammar: a call must be made, which has its own");
     }
-    gbnf = tool_grammar(tools, format, request.warnings);
+    gbnf = chat::tool_grammar(tools, format, request.warnings);
   } else if (request.grammar != nullptr) {
-    gbnf = answer_or_call_grammar(request.grammar->source(), tools, format, request.warnings);
+    gbnf = chat::answer_or_call_grammar(request.grammar->source(), tools, format, request.warnings);
   } else if (format == ToolFormat::generic) {
-    gbnf = text_or_call_grammar(tools, format, request.warnings);
+    gbnf = chat::text_or_call_grammar(tools, format, request.warnings);
   } else {
     return;
   }
@@ -337,7 +224,9 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
                      Request& request) {
   const bool is_first = request.document == nullptr;
   request.prompt.chat = is_first ? render(conversation, context, request.warnings)
-                                 : render_after(*request.document, conversation);
+                                 : with_api_errors([&] {
+                                     return chat::render_after(*request.document, conversation);
+                                   });
   request.prompt.tokens = context.model().tokenize(request.prompt.chat, /*add_bos=*/is_first);
   if (reports_sources(request.kv_report)) {
     if (!is_first) {
@@ -355,11 +244,11 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
                          may_reason(conversation.template_variables) &&
                          request.grammar == nullptr && !is_required;
   if (!conversation.tools.offered()) return syntax;
-  syntax.tools = tool_format_or_generic(context.options.tool_template->source());
+  syntax.tools = chat::tool_format_or_generic(context.options.tool_template->source());
   syntax.functions = conversation.tools.schemas();
   request.shows_control_tokens = true;  // in some vocabularies the marks of calls are such tokens
   if (!conversation.tools.parallel) end_after_call(syntax, request);
-  set_tool_grammar(conversation.tools, syntax.tools, request);
+  with_api_errors([&] { set_tool_grammar(conversation.tools, syntax.tools, request); });
   return syntax;
 }
 

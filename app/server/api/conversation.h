@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Conversation: messages and tools as in OpenAI's chat completions, whichever format the client
-// used, prepared for the model's template.
+// Conversations of requests, whichever format the client used, as chat/conversation.h has them.
 #pragma once
 
+#include "chat/answer_parser.h"
+#include "chat/conversation.h"
 #include "server/api/context.h"
 #include "server/api/exchange.h"
 #include "server/api/tools.h"
 
 namespace snapkv::server {
 
-struct Conversation {
-  Json messages = Json::array();  ///< {"role", "content": string, "tool_calls", "tool_call_id"}
-  Tools tools;
-  Json template_variables = Json::object();  ///< chat_template_kwargs of the request
-  bool splits_reasoning = true;              ///< reasoning_format: it is separate from the answer
-  bool begins_turn = false;  ///< the answer does not go on with a last message of the assistant
-};
+using chat::AnswerSyntax;
+using chat::Conversation;
 
 /// Reads the messages of a chat completion. The parts of a content become one text; arguments of
 /// tool calls become objects, as templates expect them.

@@ -5,8 +5,8 @@
 
 #include <utility>
 
+#include "chat/tool_schemas.h"
 #include "server/api/api_error.h"
-#include "server/api/tool_schemas.h"
 
 namespace snapkv::server {
 namespace {
@@ -17,7 +17,7 @@ std::shared_ptr<const Grammar> of_schema(const Json& schema, Warnings& warnings)
   SchemaRelaxation relaxation;
   auto grammar = std::make_shared<const Grammar>(
       Grammar::from_json_schema(to_text(schema), "schema", &relaxation));
-  std::string warning = relaxation_warning("schema", relaxation);
+  std::string warning = chat::relaxation_warning("schema", relaxation);
   if (!warning.empty()) warnings.push_back(std::move(warning));
   return grammar;
 }

@@ -12,7 +12,7 @@
 #include "server/api/message_blocks.h"
 #include "server/api/message_events.h"
 #include "server/api/unsupported_fields.h"
-#include "server/request_plan.h"
+#include "server/scheduler/request_plan.h"
 
 namespace snapkv::server {
 namespace {

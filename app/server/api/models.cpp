@@ -113,7 +113,7 @@ Json props_json(const ApiContext& context) {
       {"eos_token", variable("eos_token")},
       {"tool_format",
        options.tool_template
-           ? format_name(tool_format_or_generic(options.tool_template->source()))
+           ? chat::format_name(chat::tool_format_or_generic(options.tool_template->source()))
            : "none"},
       {"build_info", fmt::format("snapkv {}", version())},
       {"backend", context.model().backend_description()},

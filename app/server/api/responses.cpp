@@ -14,7 +14,7 @@
 #include "server/api/response_events.h"
 #include "server/api/response_tools.h"
 #include "server/api/unsupported_fields.h"
-#include "server/request_plan.h"
+#include "server/scheduler/request_plan.h"
 
 namespace snapkv::server {
 namespace {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/regular_file.h"
 #include "base/timer.h"
 #include "server/api/endpoints.h"
 #include "server/api/fields.h"

@@ -14,7 +14,6 @@
 #include "server/api/generation_fields.h"
 #include "server/api/kv_fields.h"
 #include "server/api/snapshot_names.h"
-#include "server/document.h"
 
 namespace snapkv::server {
 namespace {
@@ -43,7 +42,7 @@ bool names_policy(const Fields& body) {
 int read_zstd_level(const Fields& body) {
   const Json* value = body.find("zstd");
   if (value == nullptr) return 0;
-  if (value->is_boolean()) return value->get<bool>() ? kZstdLevel : 0;
+  if (value->is_boolean()) return value->get<bool>() ? chat::kZstdLevel : 0;
   if (!value->is_number()) {
     body.refuse("zstd", fmt::format("true, false or a level from 1 to {}", kMostZstdLevel), *value);
   }
@@ -51,19 +50,19 @@ int read_zstd_level(const Fields& body) {
 }
 
 /// What a snapshot was made of.
-DocumentFile read_snapshot_file(const ApiContext& context, const std::string& path) {
+chat::DocumentFile read_snapshot_file(const ApiContext& context, const std::string& path) {
   try {
     return context.engine.documents().open(path)->file;
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUsage) throw;
-    return open_document(path, nullptr).file;  // every row of another model
+    return chat::open_document(path, nullptr).file;  // every row of another model
   }
 }
 
 /// What a snapshot holds; with `problem` where this server can't continue it.
 Json content_json(const ApiContext& context, const std::string& path) {
   try {
-    const DocumentFile file = read_snapshot_file(context, path);
+    const chat::DocumentFile file = read_snapshot_file(context, path);
     Json json = {{"model", file.model}, {"tokens", file.n_tokens}, {"keep_full", file.keeps_all}};
     if (!file.keeps_all) json["kv"] = policy_values(file.options.kv);
     if (file.fingerprint != context.model().fingerprint()) {
@@ -133,7 +132,7 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   if (!keeps_all && !names_policy(body)) with_policy["kv"]["policy"] = kDocumentPolicy;
   snapshot.request = read_request(Fields(with_policy), context, "snapshot-");
   snapshot.request.zstd_level = read_zstd_level(body);
-  DocumentForm form;
+  chat::DocumentForm form;
   if (const auto& tmpl = context.options.chat_template) {
     form.template_source = tmpl->source();
     form.template_name = tmpl->name();
@@ -143,15 +142,15 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
     body.refuse("system", "the model has no chat template to write it with");
   }
   Prompt& prompt = snapshot.request.prompt;
-  prompt.chat = document_part(form, text);
+  prompt.chat = chat::document_part(form, text);
   prompt.tokens = context.model().tokenize(prompt.chat);
   if (text.empty() || prompt.tokens.empty()) body.refuse("text", "it is empty");
   if (!keep_full && !says_what_is_kept(body)) {
-    keeps_all = stores_every_row(context.model(), std::ssize(prompt.tokens), kFullLimit);
+    keeps_all = chat::stores_every_row(context.model(), std::ssize(prompt.tokens), chat::kFullLimit);
   }
   snapshot.request.keeps_all = keeps_all;
   snapshot.notes =
-      document_notes(form, context.model().info().path, body.text("notes").value_or(""));
+      chat::document_notes(form, context.model().info().path, body.text("notes").value_or(""));
   return snapshot;
 }
 

@@ -27,8 +27,12 @@ class Running {
         has_token_(since_token_.size(), false) {
     ++context_.n_active;
     try {
-      submit(std::move(exchange.request));
-      for (Request& other : exchange.others) submit(std::move(other));
+      const int n = exchange.request.n;  // of each prompt
+      prompts_.push_back({context_.engine.submit(std::move(exchange.request)), 0, n});
+      for (Request& other : exchange.others) {
+        const int first = prompts_.back().first_choice + n;
+        prompts_.push_back({context_.engine.submit(std::move(other)), first, n});
+      }
     } catch (...) {
       cancel();
       --context_.n_active;
@@ -69,12 +73,6 @@ class Running {
     int first_choice;
     int n_open;  // open choices
   };
-
-  void submit(Request request) {
-    const int n = request.n;
-    const int first = prompts_.empty() ? 0 : prompts_.back().first_choice + n;
-    prompts_.push_back({context_.engine.submit(std::move(request)), first, n});
-  }
 
   void cancel() {
     for (const Prompt& prompt : prompts_) prompt.generation->cancel();

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#include "server/scheduler/answer.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "snapkv/sources.h"
+
+namespace snapkv::server {
+namespace {
+
+double seconds(Answer::Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+SamplerConfig of_choice(SamplerConfig config, int choice) {
+  config.seed += static_cast<uint64_t>(choice);
+  return config;
+}
+
+FinishReason finish_reason(StopReason reason) {
+  return reason == StopReason::length || reason == StopReason::context ? FinishReason::length
+                                                                       : FinishReason::stop;
+}
+
+GeneratorOptions generator_options(const Request& request, int64_t most_tokens) {
+  return {.max_tokens = most_tokens,
+          .stops = request.stops,
+          .is_end = request.make_end_finder ? request.make_end_finder() : nullptr,
+          .ignore_eos = request.ignore_eos,
+          .shows_control_tokens = request.shows_control_tokens,
+          .top_logprobs = request.top_logprobs};
+}
+
+int64_t n_characters(std::string_view utf8) {
+  return std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+}  // namespace
+
+AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token) {
+  const auto named = [&](const TokenLogprob& of) {
+    return TokenProbability{of.id, model.piece(of.id, true), of.logprob};
+  };
+  AnswerPart::Token reported{named(token.chosen), {}};
+  for (const TokenLogprob& other : token.top) reported.top.push_back(named(other));
+  return reported;
+}
+
+Answer::Answer(std::unique_ptr<Session> session, const Request& request, int choice,
+               int64_t most_tokens, std::optional<GrammarMatcher> matcher)
+    : request_(request),
+      session_(std::move(session)),
+      choice_(choice),
+      sampler_(of_choice(request.sampler, choice)),
+      n_prompt_(session_->n_past()),
+      generator_(*session_, sampler_, generator_options(request, most_tokens)) {
+  sampler_.accept(request.prompt.tokens);
+  if (!request.citable.empty()) session_->trace_answer();
+  if (matcher) sampler_.set_grammar(std::move(*matcher));
+}
+
+/// Chooses a token. The session's logits are finite, so with a grammar an error comes from the
+/// grammar, and the client is to blame.
+bool Answer::choose_token() {
+  if (sampler_.grammar() == nullptr) return generator_.choose();
+  try {
+    return generator_.choose();
+  } catch (const Error& e) {
+    throw Error(ErrorCode::kUsage, e.what());
+  }
+}
+
+void Answer::choose(Generation& client) {
+  if (choose_token()) {
+    const auto now = Clock::now();
+    if (n_generated() > 1) longest_gap_ = std::max(longest_gap_, seconds(now - last_token_));
+    last_token_ = now;
+    report_token(client);
+  }
+  if (generator_.done()) end(client);
+}
+
+void Answer::report_token(Generation& client) {
+  const Model& model = session_->model();
+  const GeneratedToken& token = generator_.token();
+  raw_text_ += model.piece(token.id, /*special=*/true);
+  AnswerPart part;
+  part.choice = choice_;
+  part.text = token.text;
+  if (token.logprobs) part.tokens.push_back(reported_token(model, *token.logprobs));
+  ++n_unsaid_;
+  if (part.text.empty() && part.tokens.empty()) return;
+  part.n_tokens = std::exchange(n_unsaid_, 0);
+  client.push(std::move(part));
+}
+
+void Answer::end_at_length(Generation& client) {
+  generator_.stop(StopReason::length);
+  end(client);
+}
+
+/// The passages of the request's texts that the answer attended to; none if the template has
+/// changed all of these texts.
+std::vector<CitedPassage> Answer::sources() {
+  if (request_.citable.empty()) return {};
+  std::vector<std::string_view> texts;
+  for (const CitableText& citable : request_.citable) texts.push_back(citable.text);
+  std::vector<SourcePassage> found;
+  try {
+    found = find_sources(session_->model(), request_.prompt.tokens, session_->answer_attention(),
+                         texts);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
+  }
+  std::vector<CitedPassage> passages;
+  for (const SourcePassage& source : found) {
+    const std::string_view text = texts[source.document];
+    const std::string_view words = text.substr(source.begin, source.end - source.begin);
+    const int64_t begin = n_characters(text.substr(0, source.begin));
+    passages.push_back({request_.citable[source.document].index, begin,
+                        begin + n_characters(words), source.attention, std::string(words)});
+  }
+  return passages;
+}
+
+void Answer::end(Generation& client) {
+  AnswerPart rest{.choice = choice_, .text = generator_.rest(), .tokens = {}};
+  if (!rest.text.empty()) client.push(std::move(rest));
+  client.push(AnswerEnd{choice_, finish_reason(generator_.stop_reason()), generator_.stop_string(),
+                        n_generated(), seconds(Clock::now() - began_), sources()});
+  ended_ = true;
+}
+
+std::vector<int32_t> Answer::read_tokens() const {
+  const std::vector<int32_t>& ids = generator_.ids();
+  return {ids.begin(), ids.begin() + (session_->n_past() - n_prompt_)};
+}
+
+std::vector<int32_t> Answer::unread() const {
+  const std::vector<int32_t>& ids = generator_.ids();
+  return {ids.begin() + (session_->n_past() - n_prompt_), ids.end()};
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Answer: one text that is being written for a client, with its session and its generator.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/generation.h"
+#include "snapkv/engine.h"
+#include "snapkv/generator.h"
+
+namespace snapkv::server {
+
+/// A token with its probability and those of the most likely ones, as clients get them.
+AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token);
+
+class Answer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `request` must outlive this, and `session` has read its prompt. `most_tokens`: limit of the
+  /// answer; with 0 only end_at_length() may be called. `matcher`: for the request's grammar, if it
+  /// has one.
+  Answer(std::unique_ptr<Session> session, const Request& request, int choice, int64_t most_tokens,
+         std::optional<GrammarMatcher> matcher);
+
+  /// Chooses the next token from the session's logits and reports it to the client. Throws as
+  /// Sampler::sample().
+  void choose(Generation& client);
+  /// Ends the answer as if it had reached its token limit.
+  void end_at_length(Generation& client);
+
+  bool done() const { return ended_; }
+  /// The token that the session must decode next; not valid when done().
+  int32_t next_token() const { return generator_.next_token(); }
+  int64_t n_generated() const { return std::ssize(generator_.ids()); }
+  Session& session() { return *session_; }
+  /// Longest time between two tokens so far, in seconds.
+  double longest_gap() const { return longest_gap_; }
+
+  // for conversations that may continue
+  std::unique_ptr<Session> take_session() { return std::move(session_); }
+  /// All bytes that the model wrote, including control tokens.
+  const std::string& raw_text() const { return raw_text_; }
+  /// The tokens that the session has read; unread() has the last ones, which it has not.
+  std::vector<int32_t> read_tokens() const;
+  std::vector<int32_t> unread() const;
+
+ private:
+  bool choose_token();
+  std::vector<CitedPassage> sources();
+  void report_token(Generation& client);
+  void end(Generation& client);
+
+  const Request& request_;
+  std::unique_ptr<Session> session_;
+  const int choice_;
+  Sampler sampler_;
+  const int64_t n_prompt_;
+  Generator generator_;
+  std::string raw_text_;
+  int64_t n_unsaid_ = 0;  // tokens since the last part
+  bool ended_ = false;  // the client has been told
+  Clock::time_point began_ = Clock::now(), last_token_ = began_;
+  double longest_gap_ = 0;
+};
+
+}  // namespace snapkv::server

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// AnswerParser: separates the reasoning, tool calls and content of an answer while it is written.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/reasoning.h"
+#include "chat/tool_stream.h"
+
+namespace snapkv::chat {
+
+/// How an answer is to be parsed.
+struct AnswerSyntax {
+  bool has_reasoning = false;  ///< the answer may begin with reasoning
+  std::string prompt_end;      ///< last bytes of the prompt, which may open the reasoning
+  ToolFormat tools = ToolFormat::none;
+  std::map<std::string, Json> functions;  ///< the schema of each tool's parameters
+  bool one_call = false;                  ///< the answer ends after its first complete call
+};
+
+/// A part of an answer.
+struct Piece {
+  enum class Kind { content, reasoning, tool_begin, tool_arguments };
+  Kind kind = Kind::content;
+  std::string text;  ///< for Kind::tool_begin, the function's name
+  int call = 0;      ///< for tool calls, the call's index in the answer, which the parser leaves 0
+};
+
+class AnswerParser {
+ public:
+  explicit AnswerParser(const AnswerSyntax& syntax);
+  AnswerParser(const AnswerParser&) = delete;
+  AnswerParser& operator=(const AnswerParser&) = delete;
+
+  std::vector<Piece> push(std::string_view text);
+  /// Returns the text that was held back, at the end of the answer.
+  std::vector<Piece> finish();
+  /// Whether the answer ends here because of AnswerSyntax::one_call.
+  bool ended() const { return tools_.ended(); }
+
+ private:
+  void add(Piece::Kind kind, std::string_view text);
+  void add_reasoning(std::string_view text);
+  void add_answer(std::string_view text);
+
+  const bool has_reasoning_;
+  std::vector<Piece> pieces_;
+  ToolStream tools_;
+  ReasoningStream reasoning_;
+  bool trims_reasoning_ = true;  // drops white space before and after the reasoning
+  bool trims_answer_ = false;
+  std::string white_;  // white space at the end of the reasoning so far
+};
+
+}  // namespace snapkv::chat

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+#include "chat/document.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/chat_part.h"
+#include "base/error.h"
+#include "base/regular_file.h"
+
+namespace snapkv::chat {
+namespace {
+
+constexpr const char* kKind = "snapkv-document";
+/// Separates a document from its question.
+constexpr const char* kSeparator = "\n\n";
+
+/// Returns a mark for the place between document and question that occurs nowhere in `text`.
+std::string mark_for(const std::string& text) { return unused_mark("snapkv-question", text); }
+
+RenderedChat render(const DocumentForm& form, Json messages) {
+  const ChatTemplate tmpl = ChatTemplate::parse(form.template_source, form.template_name);
+  if (!form.system.empty()) {
+    messages.insert(messages.begin(), Json{{"role", "system"}, {"content", form.system}});
+  }
+  Json variables = form.variables;
+  variables["messages"] = std::move(messages);
+  variables["add_generation_prompt"] = true;
+  return tmpl.render(variables.dump());
+}
+
+size_t find_mark(const RenderedChat& chat, const std::string& mark, const std::string& name) {
+  const size_t at = chat.text.find(mark);
+  if (at == std::string::npos) {
+    fail(ErrorCode::kUsage, "the chat template '{}' does not show the first message of the user",
+         name);
+  }
+  return at;
+}
+
+std::string text_field(const Json& notes, const char* field, const std::string& path) {
+  const auto found = notes.find(field);
+  if (found == notes.end() || !found->is_string()) {
+    fail(ErrorCode::kBadModel, "'{}': holds no document: its notes have no text '{}'", path, field);
+  }
+  return found->get<std::string>();
+}
+
+void read_notes(const std::string& text, const std::string& path, DocumentFile& file) {
+  const Json notes = parse_held(text);
+  if (!notes.is_object() || notes.value("kind", Json()) != kKind) {
+    fail(ErrorCode::kBadModel,
+         "'{}': a saved cache, but no document that questions can follow: 'snapkv compress' makes "
+         "those",
+         path);
+  }
+  file.form.template_source = text_field(notes, "template", path);
+  file.form.template_name = text_field(notes, "template_name", path);
+  file.form.system = text_field(notes, "system", path);
+  file.model_path = text_field(notes, "model_path", path);
+  file.notes = text_field(notes, "notes", path);
+  file.form.variables = notes.value("variables", Json::object());
+  if (!file.form.variables.is_object()) {
+    fail(ErrorCode::kBadModel, "'{}': the variables of its template are no object", path);
+  }
+}
+
+}  // namespace
+
+RenderedChat document_part(const DocumentForm& form, const std::string& text) {
+  if (form.template_source.empty()) return {text, {}};
+  const std::string mark = mark_for(text + form.template_source + form.system);
+  const RenderedChat chat =
+      render(form, Json::array({{{"role", "user"}, {"content", text + kSeparator + mark}}}));
+  return chat_part(chat, 0, find_mark(chat, mark, form.template_name));
+}
+
+RenderedChat question_part(const DocumentForm& form, const Json& given) {
+  if (!given.is_array() || given.empty() || given[0].value("role", "") != "user") {
+    fail(ErrorCode::kUsage,
+         "the first message after a document must be the user's: its system message is the "
+         "document's own");
+  }
+  Json messages = given;
+  const std::string question = messages[0].value("content", "");
+  if (form.template_source.empty()) {
+    if (messages.size() > 1) {
+      fail(ErrorCode::kUsage,
+           "the document was read without a chat template: one message can follow it, not {}",
+           messages.size());
+    }
+    return {question, {{0, question.size()}}};
+  }
+  const std::string mark = mark_for(given.dump() + form.template_source + form.system);
+  messages[0]["content"] = mark + question;
+  const RenderedChat chat = render(form, messages);
+  return chat_part(chat, find_mark(chat, mark, form.template_name) + mark.size());
+}
+
+bool stores_every_row(const Model& model, int64_t n_tokens, uint64_t limit) {
+  const ModelInfo& info = model.info();
+  const uint64_t row = kv_row_bytes(info, stored_kv_type(info)) * info.n_layer;
+  return !model.on_device() && n_tokens * row <= limit;
+}
+
+std::string document_notes(const DocumentForm& form, const std::string& model_path,
+                           const std::string& notes) {
+  // JSON can't hold bytes that are not UTF-8; replacing them would give the path of another file
+  const bool has_path = parse_held(to_text(Json(model_path))) == Json(model_path);
+  const Json json = {{"kind", kKind},
+                     {"template", form.template_source},
+                     {"template_name", form.template_name},
+                     {"variables", form.variables},
+                     {"system", form.system},
+                     {"model_path", has_path ? model_path : ""},
+                     {"notes", notes}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Document open_document(const std::string& path, const std::shared_ptr<const Model>& model) {
+  require_regular_file(path);
+  Document document;
+  DocumentFile& file = document.file;
+  file.keeps_all = is_prefix_file(path);
+  if (file.keeps_all) {
+    const SavedPrefix saved = describe_prefix(path);
+    file.fingerprint = saved.fingerprint;
+    file.model = saved.model;
+    file.n_tokens = std::ssize(saved.tokens);
+    read_notes(saved.notes, path, file);
+    if (model) document.rows = KvPrefix::load(model, path);
+  } else {
+    document.compressed = std::make_shared<const SavedSessionFile>(path);
+    const SavedSession& saved = document.compressed->saved();
+    file.fingerprint = saved.fingerprint;
+    file.model = saved.model;
+    file.n_tokens = saved.n_past;
+    file.options = saved.options;
+    read_notes(saved.notes, path, file);
+  }
+  return document;
+}
+
+}  // namespace snapkv::chat

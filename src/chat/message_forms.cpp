@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "chat/message_forms.h"
+
+#include <string>
+
+namespace snapkv::chat {
+namespace {
+
+constexpr const char* kBreak = "\n\n";
+
+void append(std::string& text, const std::string& more, const char* between) {
+  if (!text.empty() && !more.empty()) text += between;
+  text += more;
+}
+
+std::string content_of(const Json& message) {
+  const auto found = message.find("content");
+  return found != message.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// Adds to the last message where it has the same role: templates want roles in turns.
+void add_text(Json& messages, const char* role, const std::string& text, const char* between) {
+  if (messages.empty() || messages.back()["role"] != role) {
+    messages.push_back({{"role", role}, {"content", text}});
+    return;
+  }
+  std::string all = content_of(messages.back());
+  append(all, text, between);
+  messages.back()["content"] = all;
+}
+
+std::string call_text(const Json& call) {
+  const Json& function = call["function"];
+  return "<tool_call>\n" +
+         to_text({{"name", function["name"]}, {"arguments", function["arguments"]}}) +
+         "\n</tool_call>";
+}
+
+constexpr const char* kBeforeTools =
+    "You can call functions to help with the user's request. These are the functions, one JSON "
+    "object a line:\n<tools>\n";
+constexpr const char* kAfterTools =
+    "</tools>\n\nTo call a function, write a JSON object with its name and arguments between "
+    "<tool_call> and </tool_call>, and nothing after it:\n<tool_call>\n{\"name\": FUNCTION, "
+    "\"arguments\": OBJECT}\n</tool_call>\nThe result comes back between <tool_response> and "
+    "</tool_response>. Where no function is needed, answer the user.";
+
+}  // namespace
+
+Json calls_as_text(const Json& messages) {
+  Json all = Json::array();
+  bool after_result = false;  // the last message holds results
+  for (const Json& message : messages) {
+    const bool is_result = message["role"] == "tool";
+    if (is_result) {
+      const std::string text =
+          "<tool_response>\n" + content_of(message) + "\n</tool_response>";
+      if (after_result) {
+        add_text(all, "user", text, "\n");
+      } else {
+        all.push_back({{"role", "user"}, {"content", text}});
+      }
+    } else if (after_result && message["role"] == "user") {
+      add_text(all, "user", content_of(message), kBreak);
+    } else {
+      Json plain = message;
+      std::string text = content_of(message);
+      if (const auto calls = message.find("tool_calls"); calls != message.end()) {
+        for (const Json& call : *calls) append(text, call_text(call), "\n");
+      }
+      plain.erase("tool_calls");
+      plain["content"] = text;
+      all.push_back(std::move(plain));
+    }
+    after_result = is_result;
+  }
+  return all;
+}
+
+void describe_tools(Json& messages, const Json& tools) {
+  std::string text = kBeforeTools;
+  for (const Json& tool : tools) text += to_text(tool) + "\n";
+  text += kAfterTools;
+  if (messages.empty() || messages[0]["role"] != "system") {
+    messages.insert(messages.begin(), Json{{"role", "system"}, {"content", text}});
+    return;
+  }
+  std::string all = content_of(messages[0]);
+  append(all, text, kBreak);
+  messages[0]["content"] = all;
+}
+
+Json system_as_user(const Json& messages, bool keeps_first) {
+  Json all = Json::array();
+  std::string pending;  // system messages that no user's message has taken yet
+  for (const Json& message : messages) {
+    const std::string text = content_of(message);
+    if (message["role"] == "system") {
+      const bool is_first = all.empty() || (all.size() == 1 && all[0]["role"] == "system");
+      if (keeps_first && is_first) {
+        add_text(all, "system", text, kBreak);
+      } else {
+        append(pending, text, kBreak);
+      }
+    } else if (message["role"] == "user") {
+      append(pending, text, kBreak);
+      add_text(all, "user", pending, kBreak);
+      pending.clear();
+    } else {
+      if (!pending.empty()) add_text(all, "user", pending, kBreak);
+      pending.clear();
+      all.push_back(message);
+    }
+  }
+  if (!pending.empty()) add_text(all, "user", pending, kBreak);
+  return all;
+}
+
+}  // namespace snapkv::chat

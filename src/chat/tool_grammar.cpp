@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// Grammars for calls: those that must be made, and those that may follow a text or stand in the
+// place of an answer. Marks that are control tokens (Mistral's [TOOL_CALLS]) are in no grammar;
+// ToolStream knows calls without them.
+#include <fmt/core.h>
+
+#include "chat/field_error.h"
+#include "chat/parameter_grammar.h"
+#include "chat/tool_schemas.h"
+#include "chat/tools.h"
+#include "snapkv/grammar.h"
+
+namespace snapkv::chat {
+namespace {
+
+constexpr std::string_view kMark = "<tool_call>";
+/// Calls after a text: models that are small go on and on.
+constexpr int kMostFreeCalls = 8;
+
+/// Returns the rule `name` for a call of one function, and the rules of its arguments.
+std::string call_rules(const Json& function, const std::string& name, const char* arguments,
+                       ToolSchemas& schemas) {
+  const auto called = function["name"].get<std::string>();
+  const std::string rule = name + "-arguments";
+  try {
+    return fmt::format("{} ::= \"{{\\\"name\\\": \\\"{}\\\", \\\"{}\\\": \" {} \"}}\"\n", name,
+                       called, arguments, rule) +
+           schemas.rules(function["parameters"], called, rule);
+  } catch (const Error& e) {
+    throw FieldError("tools", fmt::format("'tools': the parameters of {}", e.what()));
+  }
+}
+
+/// The rule `call` for a call of any function that may be called, and what it needs.
+std::string all_call_rules(const Tools& tools, ToolFormat format,
+                           std::vector<std::string>& warnings) {
+  ToolSchemas schemas;
+  std::string rules, call;
+  size_t n = 0;
+  for (const Json& tool : tools.list) {
+    const Json& function = tool["function"];
+    if (!tools.function.empty() && function["name"] != tools.function) continue;
+    const std::string name = fmt::format("call-{}", n++);
+    rules += format == ToolFormat::coder
+                 ? parameter_call_rules(function, name, schemas)
+                 : call_rules(function, name,
+                              format == ToolFormat::llama3 ? "parameters" : "arguments", schemas);
+    call += (call.empty() ? "" : " | ") + name;
+    std::string warning =
+        schemas.take_warning("tool " + function["name"].get_ref<const std::string&>());
+    if (!warning.empty()) warnings.push_back(std::move(warning));
+  }
+  if (format == ToolFormat::coder) rules += parameter_text_rules();
+  return rules + fmt::format("call ::= {}\n", call);
+}
+
+/// The expression of calls, one after the other, of the rule `call`.
+std::string calls_expression(const Tools& tools, ToolFormat format) {
+  const char* const more_marked = tools.parallel ? " (\"\\n\" marked)*" : "";
+  switch (format) {
+    case ToolFormat::hermes:
+    case ToolFormat::generic:
+    case ToolFormat::coder:
+      return fmt::format("marked{}", more_marked);
+    case ToolFormat::mistral:
+      return fmt::format("\"[\" call{} \"]\"", tools.parallel ? " (\", \" call)*" : "");
+    default:
+      return "call";
+  }
+}
+
+/// The rule `marked`, for formats whose calls stand between marks.
+std::string marked_rule(ToolFormat format) {
+  switch (format) {
+    case ToolFormat::hermes:
+    case ToolFormat::generic:
+      return "marked ::= \"<tool_call>\\n\" call \"\\n</tool_call>\"\n";
+    case ToolFormat::coder:
+      return "marked ::= \"<tool_call>\\n<function=\" call \"</function>\\n</tool_call>\"\n";
+    default:
+      return "";
+  }
+}
+
+/// Text up to the first mark, after which the rule `rest` holds; `text-N`: N bytes of the mark have
+/// been written.
+std::string text_rules() {
+  std::string rules;
+  for (size_t n = 0; n < kMark.size(); ++n) {
+    const std::string next =
+        n + 1 == kMark.size() ? "rest" : fmt::format("text-{}", n + 1);
+    if (n == 0) {
+      rules += fmt::format("text-0 ::= [^<]* (\"<\" {})?\n", next);
+    } else {
+      rules += fmt::format("text-{} ::= (\"{}\" {} | [^<{}] text-0 | \"<\" text-1)?\n", n, kMark[n],
+                           next, kMark[n]);
+    }
+  }
+  return rules;
+}
+
+}  // namespace
+
+std::string tool_grammar(const Tools& tools, ToolFormat format,
+                         std::vector<std::string>& warnings) {
+  return fmt::format("root ::= {}\n", calls_expression(tools, format)) + marked_rule(format) +
+         all_call_rules(tools, format, warnings);
+}
+
+std::string answer_or_call_grammar(const std::string& answer, const Tools& tools,
+                                   ToolFormat format, std::vector<std::string>& warnings) {
+  return fmt::format("root ::= answer | {}\n", calls_expression(tools, format)) +
+         marked_rule(format) + with_rules_named(answer, "answer") + "\n" +
+         all_call_rules(tools, format, warnings);
+}
+
+std::string text_or_call_grammar(const Tools& tools, ToolFormat format,
+                                 std::vector<std::string>& warnings) {
+  const std::string more =
+      tools.parallel ? fmt::format(" (\"\\n\" marked){{0,{}}}", kMostFreeCalls - 1) : "";
+  return "root ::= text-0\n" + text_rules() +
+         fmt::format("rest ::= \"\\n\" call \"\\n</tool_call>\"{}\n", more) + marked_rule(format) +
+         all_call_rules(tools, format, warnings);
+}
+
+}  // namespace snapkv::chat

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Tools: the functions that a conversation offers to the model, the format in which the model calls
+// them, and the grammars of calls.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "chat/json.h"
+
+namespace snapkv::chat {
+
+/// The way a model writes calls, according to its template.
+enum class ToolFormat {
+  none,     ///< the template knows no tools
+  hermes,   ///< <tool_call>{"name": ..., "arguments": {...}}</tool_call>: Qwen, Hermes
+  llama3,   ///< {"name": ..., "parameters": {...}}
+  mistral,  ///< [TOOL_CALLS][{"name": ..., "arguments": {...}}]
+  coder,    ///< <tool_call><function=...><parameter=...>...: Qwen3-Coder, Qwen 3.5
+  generic,  ///< as hermes, where the template knows no tools: the messages describe them
+};
+
+/// Chooses the format by what the template's source mentions.
+ToolFormat tool_format(const std::string& template_source);
+/// The same, and ToolFormat::generic where the template knows no tools.
+ToolFormat tool_format_or_generic(const std::string& template_source);
+/// "none", "hermes" and so on: for /props and messages.
+const char* format_name(ToolFormat format);
+
+struct Tools {
+  enum class Choice { automatic, none, required };
+  /// In the form of OpenAI's chat completions, for the template:
+  /// [{"type": "function", "function": {"name", "description", "parameters"}}]
+  Json list = Json::array();
+  Choice choice = Choice::automatic;
+  std::set<std::string> custom;  ///< those of chat completions whose input is a text
+  std::string function;  ///< with Choice::required, the function that must be called; empty: any
+  bool parallel = true;  ///< more than one call per answer is allowed
+  bool legacy = false;   ///< `functions`: calls are `function_call` of the message
+
+  bool offered() const { return !list.empty() && choice != Choice::none; }
+  std::vector<std::string> names() const;
+  /// The schemas of each function's parameters, by function name.
+  std::map<std::string, Json> schemas() const;
+};
+
+/// A grammar (GBNF) for the calls that Choice::required asks for, in this format. Throws FieldError
+/// where it has none for a tool's parameters; what a schema says and a grammar can't is left out
+/// and added to `warnings`.
+std::string tool_grammar(const Tools& tools, ToolFormat format,
+                         std::vector<std::string>& warnings);
+/// Either an answer by another grammar, or calls.
+std::string answer_or_call_grammar(const std::string& answer, const Tools& tools,
+                                   ToolFormat format, std::vector<std::string>& warnings);
+/// Any text, and calls at its end, each after the mark of the format (hermes, generic).
+std::string text_or_call_grammar(const Tools& tools, ToolFormat format,
+                                 std::vector<std::string>& warnings);
+
+}  // namespace snapkv::chat
