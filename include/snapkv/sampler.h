@@ -18,13 +18,14 @@ struct LogitBias {
   double bias = 0.0;  ///< up to kMostBias in both directions; -infinity: never this token
 };
 
-/// The steps apply in this order, as in llama.cpp: grammar, logit bias, penalties, top-k, top-p,
-/// min-p, temperature, draw. sampler_option_table() (options.h) has the ranges.
+/// The steps apply in this order, as in llama.cpp: grammar, logit bias, penalties, top-k,
+/// typical-p, top-p, min-p, temperature, draw. sampler_option_table() (options.h) has the ranges.
 struct SamplerConfig {
   static constexpr double kMostBias = 100.0;
 
   double temperature = 0.8;     ///< 0: greedy (the highest logit, ties to the lower id)
   int top_k = 40;               ///< 0: off
+  double typical_p = 1.0;       ///< 1: off. Locally typical sampling (arXiv 2202.00666)
   double top_p = 0.95;          ///< 1: off. Nucleus sampling (arXiv 1904.09751)
   double min_p = 0.05;          ///< 0: off. Keeps p >= min_p * max p (arXiv 2407.01082)
   double repeat_penalty = 1.0;  ///< 1: off. Divides positive, multiplies negative logits of the last

@@ -37,6 +37,8 @@ export interface Options {
   temperature?: number;
   /** Only the k likeliest tokens; 0: off; at least 0. Default: 40. */
   topK?: number;
+  /** Only tokens of this probability together whose surprise is nearest to what the model expects; 1: off; from 0 to 1. Default: 1. */
+  typicalP?: number;
   /** Only the likeliest tokens that make up this probability; 1: off; from 0 to 1. Default: 0.95. */
   topP?: number;
   /** Only tokens with this share of the best one's probability; 0: off; from 0 to 1. Default: 0.05. */

@@ -142,6 +142,12 @@ const OptionTable<SamplerConfig>& sampler_option_table() {
        option(&O::top_k, {.name = "top_k",
                           .help = "Only the k likeliest tokens; 0: off",
                           .least = 0}),
+       option(&O::typical_p,
+              {.name = "typical_p",
+               .help = "Only tokens of this probability together whose surprise is nearest to what "
+                       "the model expects; 1: off",
+               .least = 0,
+               .most = 1}),
        option(&O::top_p, {.name = "top_p",
                           .help = "Only the likeliest tokens that make up this probability; 1: off",
                           .least = 0,

@@ -121,6 +121,38 @@ void apply_top_k(std::vector<Candidate>& candidates, size_t k) {
   candidates.resize(k);
 }
 
+// Keeps the tokens whose surprise -ln p is nearest to its mean, until their probability exceeds
+// typical_p; of the same distance the earlier candidate. With the logits' distances to the best one
+// instead of -ln p, the normalization cancels out.
+// Returns the highest logit that is left.
+float apply_typical_p(std::vector<Candidate>& candidates, double typical_p, float best) {
+  double total = 0.0, mean = 0.0;
+  for (const Candidate& c : candidates) {
+    const double below = double{c.logit} - best, weight = portable_exp(below);
+    total += weight;
+    mean += weight * below;
+  }
+  mean /= total;
+  std::vector<std::pair<double, size_t>> order;  // distance to the mean, and the candidate
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    order.emplace_back(std::abs(double{candidates[i].logit} - best - mean), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<bool> stays(candidates.size());
+  double reached = 0.0;
+  for (const auto& [distance, i] : order) {
+    stays[i] = true;
+    reached += portable_exp(double{candidates[i].logit} - best);
+    if (reached > typical_p * total) break;
+  }
+  size_t n = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (stays[i]) candidates[n++] = candidates[i];
+  }
+  candidates.resize(n);
+  return std::min_element(candidates.begin(), candidates.end(), before)->logit;
+}
+
 // Keeps the shortest sorted prefix whose probability reaches top_p, and at least one candidate.
 // Sorts in steps of growing size, since a nucleus is nearly always a few tokens of a large
 // vocabulary.
@@ -213,6 +245,7 @@ struct Sampler::Impl {
       if (std::isfinite(logits[id])) candidates.push_back({logits[id], static_cast<int32_t>(id)});
     }
     if (config.top_k > 0) apply_top_k(candidates, config.top_k);
+    if (config.typical_p < 1.0) best = apply_typical_p(candidates, config.typical_p, best);
     if (config.top_p < 1.0) apply_top_p(candidates, config.top_p, best, config.top_k > 0);
     if (config.min_p > 0.0) {  // the best candidate's weight is 1, so it always stays
       std::erase_if(candidates, [&](const Candidate& c) {

@@ -171,6 +171,29 @@ TEST(Sampler, TopPOfALargeFlatVocabularySortsAllItNeeds) {
   EXPECT_GT(ids.size(), 290u);
 }
 
+TEST(Sampler, TypicalPKeepsWhatIsNearestToTheExpectedSurprise) {
+  // ln(p / 0.5) has the mean -0.515; its distances are 0.515, 0.178, 0.689 and 1.095
+  const std::vector<float> logits = logits_of({0.5, 0.25, 0.15, 0.1});
+  SamplerConfig config = plain();
+  config.typical_p = 0.2;  // 0.25, and not the likeliest
+  EXPECT_EQ(support(config, logits), (std::set<int32_t>{1}));
+  config.min_p = 0.9;  // of the best one that is left
+  EXPECT_EQ(support(config, logits), (std::set<int32_t>{1}));
+  config.min_p = 0;
+  config.typical_p = 0.5;  // 0.25, 0.75
+  EXPECT_EQ(support(config, logits), (std::set<int32_t>{0, 1}));
+  config.top_p = 0.6;  // of the two: 2/3 is the likelier one's
+  EXPECT_EQ(support(config, logits), (std::set<int32_t>{0}));
+  config.top_p = 1;
+  config.typical_p = 0.8;  // 0.25, 0.75, 0.9
+  EXPECT_EQ(support(config, logits), (std::set<int32_t>{0, 1, 2}));
+  config.typical_p = 0;  // at least one
+  EXPECT_EQ(support(config, logits), (std::set<int32_t>{1}));
+  // equal ones: the lower ids
+  config.typical_p = 0.4;
+  EXPECT_EQ(support(config, std::vector<float>(4, 1.0f)), (std::set<int32_t>{0, 1}));
+}
+
 TEST(Sampler, MinPIsRelativeToTheBest) {
   const std::vector<float> logits = logits_of({0.02, 0.6, 0.1, 0.28});
   SamplerConfig config = plain();

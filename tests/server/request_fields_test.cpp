@@ -2,6 +2,7 @@
 // Fields that change an answer: each endpoint obeys them or refuses them by name.
 #include <gtest/gtest.h>
 
+#include "snapkv/options.h"
 #include "tests/server/request_support.h"
 
 namespace snapkv::test {
@@ -61,6 +62,21 @@ TEST_F(Requests, FormatsHaveTheirApisNames) {
                   .starts_with("text.format| "));
 }
 
+TEST_F(Requests, HaveEveryOptionOfTheSampler) {
+  const OptionTable<SamplerConfig>& table = sampler_option_table();
+  for (const auto& [read_exchange, body] : kBodies) {
+    for (const OptionInfo& info : table.infos()) {
+      if (info.name == "seed") continue;  // -1 is another one each time
+      const bool is_whole = info.type == OptionInfo::Type::integer;
+      const std::string value = is_whole ? "3" : "0.5";
+      const Request request = read(read_exchange, body + ", \"" + info.name + "\": " + value + "}");
+      EXPECT_EQ(value_text(table.get(request.sampler, info.name)), value) << info.name;
+      const std::string text = error(read_exchange, body + ", \"" + info.name + "\": \"x\"}");
+      EXPECT_TRUE(text.starts_with(info.name + "| ")) << text;
+    }
+  }
+}
+
 TEST_F(Requests, ReadVllmsStructuredOutputs) {
   const std::string schema = R"({"type": "integer"})";
   const std::string expected = Grammar::from_json_schema(schema).source();
@@ -95,7 +111,6 @@ TEST_F(Requests, ReadVllmsStructuredOutputs) {
 TEST_F(Requests, WhatWouldChangeTheAnswerIsNotIgnored) {
   for (const auto& [read_exchange, body] : kBodies) {
     for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
-             {"typical_p", "0.9"},
              {"dynatemp_range", "0.5"},
              {"dry_multiplier", "0.8"},
              {"xtc_probability", "0.5"},

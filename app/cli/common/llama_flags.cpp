@@ -40,6 +40,7 @@ constexpr const char* kNoLora = "adapters are not supported; merge them into the
 // names would be read as a shorter option with a value ("-fit" as "-f it").
 constexpr LlamaFlag kFlags[] = {
     {{"--temperature"}, Action::rename, "--temp"},
+    {{"--typical"}, Action::rename, "--typical-p"},
     {{"-s"}, Action::rename, "--seed"},
     {{"--predict"}, Action::rename, "--n-predict"},
     {{"-bf", "--binary-file"}, Action::rename, "--file"},
@@ -142,9 +143,8 @@ constexpr LlamaFlag kFlags[] = {
 
     {{"--samplers", "--sampler-seq", "--sampling-seq"},
      Action::refuse,
-     "the order of samplers is fixed: penalties, top-k, top-p, min-p, temperature"},
+     "the order of samplers is fixed: penalties, top-k, typical-p, top-p, min-p, temperature"},
     {{"--top-nsigma", "--top-n-sigma"}, Action::refuse, kNoSampler},
-    {{"--typical", "--typical-p"}, Action::refuse, kNoSampler},
     {{"--xtc-probability", "--xtc-threshold"}, Action::refuse, kNoSampler},
     {{"--dry-multiplier", "--dry-base", "--dry-allowed-length", "--dry-penalty-last-n"},
      Action::refuse,

@@ -36,7 +36,6 @@ const std::vector<std::pair<const char*, const char*>>& off_at_zero() {
 
 const std::vector<Unsupported>& of_all() {
   static const std::vector<Unsupported> kAll = {
-      {"typical_p", 1, kNoSampler},
       {"typ_p", 1, kNoSampler},
       {"lora", Json::array(), "the model has no adapters"},
       {"n_cmpl", 1, "the number of answers is 'n'"},
