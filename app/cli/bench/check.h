@@ -13,7 +13,7 @@ namespace snapkv::cli {
 
 struct BenchCheck {
   std::string what = "none";  ///< "reference (33 tokens), prefill against decode (33 tokens)"
-  double max_difference = 0;  ///< largest difference in log-probability, over everything compared
+  double max_difference = 0;  ///< of log-probabilities: the larger of the two comparisons
   double tolerance = 0;
 };
 
@@ -21,7 +21,8 @@ struct BenchCheck {
 /// - models of up to 200 M parameters: with those of the reference device, which runs plain loops;
 /// - all models: those of a whole prompt (packed weights) with those of its beginning continued by
 ///   decode steps (weights in the file's type), n_seq sequences at once.
-/// Throws Error{kRuntime} when they differ by more than the tolerance or aren't finite.
+/// Throws Error{kRuntime} when a token differs by more than the tolerance (where activations are
+/// rounded: half of them) or is not finite.
 BenchCheck check_model(const std::shared_ptr<const Model>& model, DType kv_type, int64_t n_seq,
                        uint64_t seed, const ProgressFn& progress);
 
