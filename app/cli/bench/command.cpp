@@ -56,7 +56,7 @@ BenchCheck check_before_timing(const std::shared_ptr<const Model>& model, int n_
     if (worst.tolerance == 0 || check.max_difference > worst.max_difference) worst = check;
   }
   progress.clear();
-  write_stderr(fmt::format("snapkv: checked on {}: {}: log-probabilities within {:.2g}\n",
+  write_stderr(fmt::format("snapkv: checked on {}: {}: log-probabilities differ by {:.2g}\n",
                            model->backend_description(), worst.what, worst.max_difference));
   return worst;
 }
