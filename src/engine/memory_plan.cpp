@@ -8,6 +8,7 @@
 #include "cache/layer_state.h"
 #include "engine/option_range.h"
 #include "engine/rehearsal.h"
+#include "model/model_spec.h"
 #include "model/packing.h"
 #include "policy/policy.h"
 

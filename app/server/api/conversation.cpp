@@ -9,6 +9,7 @@
 #include "chat/field_error.h"
 #include "server/api/custom_tools.h"
 #include "server/api/grammars.h"
+#include "snapkv/sources.h"
 
 namespace snapkv::server {
 namespace {
