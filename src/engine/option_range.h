@@ -15,10 +15,4 @@ inline void require_range(const char* field, int64_t value, int64_t low, int64_t
   fail(ErrorCode::kUsage, "{} is {}; it must be from {} to {}", OptionName(field), value, low, high);
 }
 
-/// Same for a number of bytes, from 0 to kMostBytes.
-inline void require_bytes(const char* field, size_t value) {
-  if (value <= kMostBytes) return;
-  fail(ErrorCode::kUsage, "{} is {} bytes; it must be from 0 to {}", OptionName(field), value, kMostBytes);
-}
-
 }  // namespace snapkv

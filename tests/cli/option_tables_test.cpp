@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/error.h"
 #include "cli/command_line.h"
 #include "cli/common/settings.h"
 #include "cli/common/table_options.h"
@@ -80,7 +81,9 @@ TEST(OptionTables, ErrorsAreToldInTheCommandsNames) {
             "--kv-window is 0; it must be a whole number, at least 1");
   EXPECT_EQ(message([] { Model::load({.path = "a", .n_threads = -1}); }),
             "--threads is -1; it must be a whole number from 0 to 4096");
-  // a text that only looks like an option's name stays
+  // what no option sets keeps its name, and so does a text that only looks like one
+  EXPECT_EQ(message([] { fail(ErrorCode::kUsage, "{} is 0", OptionName("n_logits")); }),
+            "n_logits is 0");
   EXPECT_NE(message([] { Model::load({.path = "/none/n_threads"}); }).find("/none/n_threads"),
             std::string::npos);
 }

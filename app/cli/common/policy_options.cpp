@@ -58,9 +58,7 @@ void add_option(CLI::App& command, CacheSettings& settings, const SharedParam& s
   option->group(group_of(shared));
 }
 
-}  // namespace
-
-std::vector<SharedParam> shared_params() {
+std::vector<SharedParam> make_shared_params() {
   std::vector<SharedParam> all;
   for (const PolicyInfo& info : all_policies()) {
     for (const PolicyParam& param : info.params) {
@@ -70,6 +68,13 @@ std::vector<SharedParam> shared_params() {
       found->policies.push_back(&info);
     }
   }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<SharedParam>& shared_params() {
+  static const std::vector<SharedParam> all = make_shared_params();
   return all;
 }
 
@@ -140,7 +145,7 @@ void check_policy_options(const CacheSettings& settings, const std::vector<std::
       return policy_info(policy).find(name) != nullptr;
     });
     if (is_used) continue;
-    const auto all = shared_params();
+    const auto& all = shared_params();
     const auto unused = std::find_if(all.begin(), all.end(),
                                      [&](const SharedParam& s) { return s.param->name == name; });
     std::vector<std::string> flags;

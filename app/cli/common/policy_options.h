@@ -20,7 +20,7 @@ struct SharedParam {
   std::vector<const PolicyInfo*> policies;
 };
 /// Returns every parameter once, in the order of the policies' tables.
-std::vector<SharedParam> shared_params();
+const std::vector<SharedParam>& shared_params();
 /// Whether every policy that drops rows has the parameter.
 bool is_common(const SharedParam& shared);
 /// Its default and the policies with another: "0; streaming-llm: 4". `own`: defaults that replace

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "base/parse_number.h"
 #include "cli/common/number_options.h"
 #include "cli/common/policy_options.h"
+#include "snapkv/options.h"
 
 namespace snapkv::cli {
 using Type = OptionInfo::Type;
@@ -35,6 +37,17 @@ std::string type_text(const OptionInfo& info) {
 
 namespace {
 
+/// Whether a mention of an error is of an option; others are numbers that a program gives.
+bool is_option(std::string_view name) {
+  const std::vector<SharedParam>& params = shared_params();
+  return name == "logit_bias" || model_option_table().find(name) != nullptr ||
+         session_option_table().find(name) != nullptr ||
+         sampler_option_table().find(name) != nullptr ||
+         generator_option_table().find(name) != nullptr ||
+         std::any_of(params.begin(), params.end(),
+                     [&](const SharedParam& shared) { return shared.param->option == name; });
+}
+
 void add_check(CLI::Option& option, const OptionInfo& info) {
   const int64_t least = whole_limit(info.least), most = whole_limit(info.most);
   if (info.type == Type::integer) option.check(whole_number(least, most));
@@ -42,7 +55,7 @@ void add_check(CLI::Option& option, const OptionInfo& info) {
   if (info.type == Type::real) option.check(real_number(info.least, info.most));
   if (info.type == Type::word) {
     option.check(CLI::Validator(
-        [info](const std::string& text) {
+        [&info](const std::string& text) {
           if (std::count(info.words.begin(), info.words.end(), text) > 0) return std::string();
           return fmt::format("'{}' is not {}", text, range_text(info));
         },
@@ -67,6 +80,7 @@ std::string flag_names(std::string_view option) {
 }
 
 std::string flag_of(std::string_view option) {
+  if (!is_option(option)) return std::string(option);
   if (option == "decode_reserve") return "reserve for generated tokens";
   const std::string names = flag_names(option);
   return names.substr(names.find("--"));
@@ -81,7 +95,7 @@ CLI::Option* add_table_option(CLI::App& command, const OptionInfo& info, const O
   }
   CLI::Option* const option = command.add_option_function<std::string>(
       names,
-      [set = std::move(set), info](const std::string& text) { set(parse_value(info, text)); },
+      [set = std::move(set), &info](const std::string& text) { set(parse_value(info, text)); },
       info.help);
   add_check(*option, info);
   const std::string shown = value_text(value);

@@ -16,14 +16,14 @@ namespace snapkv::cli {
 /// The command's names for an option of the engine: "-t,--threads" for n_threads, "--kv-kernel" for
 /// kv_kernel_size; "--top-k" for top_k, as for every name without one of its own.
 std::string flag_names(std::string_view option);
-/// The long one of them, for messages: "--threads". Words for what no option of the command sets.
+/// The long one of them, for messages: "--threads". What is no option of the engine stays as it is.
 std::string flag_of(std::string_view option);
 
 /// What the help says of the values: "N", "X", "SIZE", "max|avg".
 std::string type_text(const OptionInfo& info);
 
 /// Adds one option with the checks, the help and the type of its row. `value`: what it is if nobody
-/// sets it.
+/// sets it. `info` must outlive the command, as a table's rows do.
 CLI::Option* add_table_option(CLI::App& command, const OptionInfo& info, const OptionValue& value,
                               std::function<void(const OptionValue&)> set);
 
