@@ -24,4 +24,6 @@ function load() {
 
 const native = load();
 native.setErrorFactory(makeError);
+// process.exit() ends the process beneath threads that still compute, without a hook of the addon
+process.on('exit', native.endThreads);
 module.exports = native;

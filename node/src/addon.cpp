@@ -11,6 +11,13 @@ void set_error_factory(const Napi::CallbackInfo& info) {
       Napi::Persistent(info[0].As<Napi::Function>());
 }
 
+/// endThreads(): ends the threads of all models, and what they compute.
+void end_threads(const Napi::CallbackInfo& info) {
+  for (const auto& engine : info.Env().GetInstanceData<AddonData>()->engines) {
+    if (const auto alive = engine.lock()) alive->stop();
+  }
+}
+
 /// listOptions(policy or null): JSON.
 Napi::Value list_options(const Napi::CallbackInfo& info) {
   const bool has_policy = info[0].IsString();
@@ -40,6 +47,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new AddonData);
   exports.Set("version", snapkv_version());
   exports.Set("setErrorFactory", Napi::Function::New(env, set_error_factory));
+  exports.Set("endThreads", Napi::Function::New(env, end_threads));
   exports.Set("listOptions", Napi::Function::New(env, list_options));
   exports.Set("newCancel", Napi::Function::New(env, new_cancel));
   exports.Set("cancel", Napi::Function::New(env, cancel));

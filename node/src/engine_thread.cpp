@@ -21,7 +21,11 @@ Failure never_begun() {
 }  // namespace
 
 std::shared_ptr<EngineThread> EngineThread::start(Napi::Env env) {
-  return std::shared_ptr<EngineThread>(new EngineThread(env));
+  const std::shared_ptr<EngineThread> engine(new EngineThread(env));
+  auto& all = env.GetInstanceData<AddonData>()->engines;
+  std::erase_if(all, [](const auto& ended) { return ended.expired(); });
+  all.push_back(engine);
+  return engine;
 }
 
 EngineThread::EngineThread(Napi::Env env)

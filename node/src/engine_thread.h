@@ -66,6 +66,10 @@ class EngineThread : public std::enable_shared_from_this<EngineThread> {
   /// Settles jobs of this token that have not begun.
   void drop_cancelled(Napi::Env env);
 
+  /// Ends the thread, for good; the job that runs ends within a chunk of its prompt. What is submitted
+  /// later never begins.
+  void stop();
+
   /// The C API's progress callback; `user` is the Job.
   static int on_progress(void* user, const char* phase, double fraction);
 
@@ -82,9 +86,6 @@ class EngineThread : public std::enable_shared_from_this<EngineThread> {
   void send(Message message);
   void settle(Napi::Env env, Job& job);
   static void end_of_environment(void* self);
-  /// Ends the thread; the job that runs ends within a chunk of its prompt.
-  void stop();
-
   const napi_env env_;
   Channel channel_;
   size_t n_pending_ = 0;  // promises that are not settled; JavaScript's thread only

@@ -4,7 +4,9 @@
 
 #include <napi.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "engine_thread.h"
 #include "snapkv/snapkv.h"
@@ -14,6 +16,7 @@ namespace snapkv_node {
 /// What an instance of the addon (one for each thread of JavaScript) has.
 struct AddonData {
   Napi::FunctionReference make_error;  // (message, code, field) => SnapkvError
+  std::vector<std::weak_ptr<EngineThread>> engines;
 };
 
 /// An error with code and, if not empty, the option or argument at fault.

@@ -113,8 +113,10 @@ test('a process ends by itself, or in the middle of a call', () => {
       .then(() => console.log("done"))`);
   assert.deepEqual([done.status, done.stdout], [0, 'done\n'], done.stderr);
   const text = JSON.stringify(FILLER.repeat(8));
-  const left = run(`model.then((m) => m.prefill(${text}, {onProgress: () => process.exit(7)}))`);
-  assert.equal(left.status, 7, left.stderr);
+  for (let i = 0; i < 10; ++i) {  // whether a thread that goes on meets what exit() has freed is chance
+    const left = run(`model.then((m) => m.prefill(${text}, {onProgress: () => process.exit(7)}))`);
+    assert.equal(left.status, 7, left.stderr);
+  }
 });
 
 test('a worker has a model of its own and may be ended', async () => {
