@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <sstream>
 #include <stdexcept>
@@ -136,46 +137,49 @@ std::vector<std::string> with_usual_words(std::vector<std::string> args) {
 
 }  // namespace
 
-CommandLine::CommandLine() : root_(kAbout, "snapkv") {
-  root_.set_version_flag("--version", fmt::format("snapkv {}", version()), "Print the version");
-  root_.set_help_flag("-h,--help", "Print this help");
-  root_.set_help_all_flag("--help-all", "Print this help with all options");
-  root_.require_subcommand(1);
-  root_.get_formatter()->column_width(40);
-  add_common_options(root_, common_);
-  commands_.push_back(add_run_command(root_, common_));
-  commands_.push_back(add_models_command(root_));
-  commands_.push_back(add_generate_command(root_, common_));
-  commands_.push_back(add_compress_command(root_, common_));
-  commands_.push_back(add_ask_command(root_, common_));
-  commands_.push_back(add_info_command(root_, common_));
-  commands_.push_back(add_convert_command(root_, common_));
-  commands_.push_back(add_demo_command(root_, common_));
-  commands_.push_back(add_explain_command(root_, common_));
-  commands_.push_back(add_inspect_command(root_, common_));
-  commands_.push_back(add_bench_command(root_, common_));
-  commands_.push_back(add_eval_command(root_, common_));
-  commands_.push_back(add_policies_command(root_, common_));
-  commands_.push_back(add_tokenize_command(root_, common_));
-  commands_.push_back(add_detokenize_command(root_, common_));
-  commands_.push_back(add_apply_template_command(root_));
-  commands_.push_back(add_chat_command(root_, common_));
-  commands_.push_back(add_serve_command(root_, common_));
-  commands_.push_back(add_completion_command(root_));
-  commands_.push_back(add_manual_command(root_));
-  root_.footer(kFooter);
+CommandLine::CommandLine() : root_(std::make_unique<CLI::App>(kAbout, "snapkv")) {
+  CLI::App& root = *root_;
+  root.set_version_flag("--version", fmt::format("snapkv {}", version()), "Print the version");
+  root.set_help_flag("-h,--help", "Print this help");
+  root.set_help_all_flag("--help-all", "Print this help with all options");
+  root.require_subcommand(1);
+  root.get_formatter()->column_width(40);
+  add_common_options(root, common_);
+  commands_.push_back(add_run_command(root, common_));
+  commands_.push_back(add_models_command(root));
+  commands_.push_back(add_generate_command(root, common_));
+  commands_.push_back(add_compress_command(root, common_));
+  commands_.push_back(add_ask_command(root, common_));
+  commands_.push_back(add_info_command(root, common_));
+  commands_.push_back(add_convert_command(root, common_));
+  commands_.push_back(add_demo_command(root, common_));
+  commands_.push_back(add_explain_command(root, common_));
+  commands_.push_back(add_inspect_command(root, common_));
+  commands_.push_back(add_bench_command(root, common_));
+  commands_.push_back(add_eval_command(root, common_));
+  commands_.push_back(add_policies_command(root, common_));
+  commands_.push_back(add_tokenize_command(root, common_));
+  commands_.push_back(add_detokenize_command(root, common_));
+  commands_.push_back(add_apply_template_command(root));
+  commands_.push_back(add_chat_command(root, common_));
+  commands_.push_back(add_serve_command(root, common_));
+  commands_.push_back(add_completion_command(root));
+  commands_.push_back(add_manual_command(root));
+  root.footer(kFooter);
   finish_help(commands_);
 }
 
+CommandLine::~CommandLine() = default;
+
 CLI::App& CommandLine::typed() const {
-  const CLI::App* app = &root_;
+  const CLI::App* app = root_.get();
   while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
   return const_cast<CLI::App&>(*app);
 }
 
 std::string CommandLine::typed_name() const {
   std::string name = "snapkv";
-  for (auto typed = root_.get_subcommands(); !typed.empty();
+  for (auto typed = root_->get_subcommands(); !typed.empty();
        typed = typed.front()->get_subcommands()) {
     name += " " + typed.front()->get_name();
   }
@@ -184,7 +188,7 @@ std::string CommandLine::typed_name() const {
 
 // Describes the unexpected arguments, in the order in which they were typed.
 std::string CommandLine::unknown_options(const std::vector<std::string>& args) const {
-  std::vector<std::string> extras = root_.remaining(true);
+  std::vector<std::string> extras = root_->remaining(true);
   const auto place = [&](const std::string& extra) {
     return std::find(args.begin(), args.end(), extra) - args.begin();
   };
@@ -206,11 +210,11 @@ std::string CommandLine::unknown_options(const std::vector<std::string>& args) c
 void CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::string>& args) {
   if (e.get_name() == "CallForHelp" || e.get_name() == "CallForAllHelp") {
     if (e.get_name() == "CallForHelp") hide_uncommon_options(typed());
-    write_stdout(root_.help());
+    write_stdout(root_->help());
     return;
   }
   std::ostringstream out, err;
-  if (root_.exit(e, out, err) != 0) {
+  if (root_->exit(e, out, err) != 0) {
     const bool is_unknown = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
     const std::string message = is_unknown ? unknown_options(args) : std::string(e.what());
     fail(ErrorCode::kUsage, "{}\n{} --help lists the options", message, typed_name());
@@ -241,11 +245,11 @@ void CommandLine::fail_flag_value(const std::vector<std::string>& args) const {
 
 const Command* CommandLine::parse(const std::vector<std::string>& typed) {
   const std::vector<std::string> args = with_usual_words(typed);
-  check_command(root_, args);
+  check_command(*root_, args);
   try {
-    std::vector<std::string> translated = translate_llama_flags(root_, args);
+    std::vector<std::string> translated = translate_llama_flags(*root_, args);
     std::reverse(translated.begin(), translated.end());  // the order that CLI11 expects
-    root_.parse(translated);
+    root_->parse(translated);
   } catch (const CLI::ParseError& e) {
     answer_help(e, args);
     return nullptr;
@@ -253,7 +257,7 @@ const Command* CommandLine::parse(const std::vector<std::string>& typed) {
     fail_flag_value(args);
   }
   const Command& command = typed_command(commands_);
-  config_path_ = apply_environment_and_config(root_, *command.app, common_);
+  config_path_ = apply_environment_and_config(*root_, *command.app, common_);
   return &command;
 }
 

@@ -2,9 +2,11 @@
 // CommandLine: all commands, tasks and options of `snapkv`, and the settings that they fill.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/common/cli_types.h"
 #include "cli/common/settings.h"
 
 namespace snapkv::cli {
@@ -12,10 +14,11 @@ namespace snapkv::cli {
 class CommandLine {
  public:
   CommandLine();
+  ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  CLI::App& root() { return root_; }
+  CLI::App& root() { return *root_; }
   const std::vector<Command>& commands() const { return commands_; }
 
   /// Runs the command that `argv` names and returns its exit code; help and version go to stdout.
@@ -36,7 +39,7 @@ class CommandLine {
 
   CommonSettings common_;
   std::string config_path_;  // configuration file that parse() read; empty: none
-  CLI::App root_;
+  const std::unique_ptr<CLI::App> root_;
   std::vector<Command> commands_;
 };
 

@@ -3,6 +3,7 @@
 // function that runs it.
 #pragma once
 
+#include "cli/common/cli_types.h"
 #include "cli/common/settings.h"
 
 namespace snapkv::cli {

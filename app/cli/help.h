@@ -3,8 +3,9 @@
 // option.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+#include "cli/common/cli_types.h"
 
 namespace snapkv::cli {
 

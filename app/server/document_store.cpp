@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "chat/document.h"
+
 namespace snapkv::server {
 
 DocumentStore::Identity DocumentStore::identity_of(const std::string& path) {

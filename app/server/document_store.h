@@ -11,7 +11,11 @@
 #include <mutex>
 #include <string>
 
-#include "chat/document.h"
+#include "snapkv/engine.h"
+
+namespace snapkv::chat {
+struct Document;  // chat/document.h
+}
 
 namespace snapkv::server {
 

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <nlohmann/json.hpp>
+
 #include "server/api/api_error.h"
 
 namespace snapkv::server {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/service.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "server/api/endpoints.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 
@@ -97,6 +98,8 @@ int64_t JsonField::integer(int64_t low, int64_t high) const {
   }
   return value;
 }
+
+bool JsonField::is_null() const { return json_->is_null(); }
 
 bool JsonField::boolean() const {
   if (!json_->is_boolean()) fail_type("true or false");

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -45,7 +45,7 @@ class JsonField {
 
   /// A number of bytes, seconds or anything else that is counted or measured.
   double amount() const { return number(0); }
-  bool is_null() const { return json_->is_null(); }
+  bool is_null() const;
   const Json& json() const { return *json_; }
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "chat/call_scanner.h"
 
+#include <nlohmann/json.hpp>
+
 #include "chat/json.h"
 #include "chat/text_parts.h"
 

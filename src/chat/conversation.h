@@ -3,6 +3,7 @@
 // templates make of them.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>

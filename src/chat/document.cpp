@@ -2,6 +2,7 @@
 #include "chat/document.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/chat_part.h"

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 namespace snapkv::chat {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "chat/message_forms.h"
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace snapkv::chat {

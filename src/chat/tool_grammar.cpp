@@ -4,6 +4,8 @@
 // ToolStream knows calls without them.
 #include <fmt/core.h>
 
+#include <nlohmann/json.hpp>
+
 #include "chat/field_error.h"
 #include "chat/parameter_grammar.h"
 #include "chat/tool_schemas.h"

@@ -2,6 +2,7 @@
 #include "chat/tool_stream.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "chat/call_scanner.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "chat/tools.h"
 
+#include <nlohmann/json.hpp>
+
 namespace snapkv::chat {
 
 std::vector<std::string> Tools::names() const {

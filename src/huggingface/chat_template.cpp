@@ -2,6 +2,7 @@
 // The chat template of a folder: chat_template.jinja, or a text or an array of named texts in
 // tokenizer_config.json.
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "format/mmap_file.h"

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "format/mmap_file.h"

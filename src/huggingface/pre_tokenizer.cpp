@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "huggingface/pre_tokenizer.h"
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 

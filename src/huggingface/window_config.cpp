@@ -2,6 +2,7 @@
 #include "huggingface/window_config.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace snapkv::huggingface {

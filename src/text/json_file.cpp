@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "text/json_file.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 
 namespace snapkv {

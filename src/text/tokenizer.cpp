@@ -3,6 +3,7 @@
 #include "snapkv/tokenizer.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "format/gguf.h"

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <limits>
 #include <regex>
 #include <set>

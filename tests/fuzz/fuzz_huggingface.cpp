@@ -2,6 +2,7 @@
 #include "tests/fuzz/fuzz_huggingface.h"
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/check.h"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // snapkv apply-template: renders a conversation as the text that a model reads, without running the
 // model.
+#include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"

@@ -3,8 +3,10 @@
 // and field names, and shows where time and memory went.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"

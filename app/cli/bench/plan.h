@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/cli_types.h"
 #include "cli/common/settings.h"
 
 namespace snapkv::cli {

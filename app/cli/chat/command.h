@@ -2,7 +2,6 @@
 // What `snapkv chat` does, for commands that begin a chat too.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/chat/conversation.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/write_file.h"
 #include "cli/common/terminal.h"

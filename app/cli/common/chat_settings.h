@@ -2,11 +2,11 @@
 // The chat template that a command uses, and the variables that it gets besides the messages.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/common/cli_types.h"
 #include "snapkv/chat.h"
 #include "snapkv/engine.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/common/grammar_settings.h"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/common/terminal.h"
 
 namespace snapkv::cli {

@@ -3,10 +3,10 @@
 // are llama.cpp's.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
+#include "cli/common/cli_types.h"
 #include "snapkv/grammar.h"
 
 namespace snapkv::cli {

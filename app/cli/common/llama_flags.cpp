@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/common/llama_flags.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <optional>

@@ -4,9 +4,10 @@
 // be read as "-n gl".
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/common/cli_types.h"
 
 namespace snapkv::cli {
 

@@ -4,11 +4,11 @@
 // option, the text and the range.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 
 #include "base/parse_number.h"
+#include "cli/common/cli_types.h"
 #include "snapkv/limits.h"
 
 namespace snapkv::cli {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/common/output_files.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <optional>

@@ -3,8 +3,9 @@
 // the command runs, so that no output destroys a file that the command reads.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+#include "cli/common/cli_types.h"
 
 namespace snapkv::cli {
 

@@ -3,10 +3,10 @@
 // in a policy's file becomes an option of every command that compresses.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/common/cli_types.h"
 #include "cli/common/settings.h"
 
 namespace snapkv::cli {

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
+
 #include "base/error.h"
 #include "cli/common/documents.h"
 

@@ -2,10 +2,11 @@
 // The prompt of a command: -p TEXT, -f FILE, what is piped in, or a document with a question.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "cli/common/cli_types.h"
 
 namespace snapkv::cli {
 

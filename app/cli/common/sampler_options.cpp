@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The sampling options that settings.h declares.
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <limits>
 #include <optional>

@@ -3,12 +3,12 @@
 // environment variables, else from the configuration file, else from the default.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "cli/common/cli_types.h"
 #include "cli/common/number_options.h"
 #include "snapkv/engine.h"
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -102,5 +103,7 @@ CLI::Option* add_table_option(CLI::App& command, const OptionInfo& info, const O
   if (!shown.empty()) option->default_str(shown);
   return option->type_name(type_text(info));
 }
+
+void set_group(CLI::Option& option, const std::string& group) { option.group(group); }
 
 }  // namespace snapkv::cli

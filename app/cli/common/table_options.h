@@ -2,13 +2,13 @@
 // The command's options for the rows of option tables (snapkv/option_table.h).
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
+#include "cli/common/cli_types.h"
 #include "snapkv/option_table.h"
 
 namespace snapkv::cli {
@@ -37,13 +37,16 @@ CLI::Option* add_table_option(CLI::App& command, const OptionTable<Struct>& tabl
                           });
 }
 
+/// Moves an option to a group of the help.
+void set_group(CLI::Option& option, const std::string& group);
+
 /// Adds the options of a table, except some, to a group of the help.
 template <typename Struct>
 void add_table_options(CLI::App& command, const OptionTable<Struct>& table, Struct& options,
                        const std::string& group, std::initializer_list<std::string_view> except) {
   for (const OptionInfo& info : table.infos()) {
     if (std::find(except.begin(), except.end(), info.name) != except.end()) continue;
-    add_table_option(command, table, info.name, options)->group(group);
+    set_group(*add_table_option(command, table, info.name, options), group);
   }
 }
 

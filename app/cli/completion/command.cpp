@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // snapkv completion: prints a shell's completion script. snapkv manual: prints the manual page.
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/commands.h"

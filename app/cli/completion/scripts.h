@@ -2,8 +2,9 @@
 // Completion scripts for shells and the manual page, made from the command line itself.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+#include "cli/common/cli_types.h"
 
 namespace snapkv::cli {
 

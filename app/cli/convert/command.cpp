@@ -2,6 +2,7 @@
 // snapkv convert: writes a Hugging Face folder, or a GGUF file, as one GGUF file.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 

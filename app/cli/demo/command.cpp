@@ -3,6 +3,7 @@
 // cache and SnapKV answer, keep and cost, side by side.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <sstream>

@@ -2,8 +2,10 @@
 // snapkv ask: answers a question about a document that `snapkv compress` has read.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // snapkv eval TASK: measures the quality of many cache configurations on prompts that are each read
 // once, as a JSONL file of records and a Markdown table (docs/evaluation.md).
+#include <CLI/CLI.hpp>
+
 #include "cli/commands.h"
 #include "cli/eval/options.h"
 

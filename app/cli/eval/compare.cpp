@@ -2,6 +2,8 @@
 // snapkv eval compare: compares two sets of records, prompt by prompt (eval/compare/compare.h).
 #include "eval/compare/compare.h"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/common/terminal.h"
 #include "cli/eval/options.h"
 

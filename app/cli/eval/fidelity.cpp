@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "cli/common/terminal.h"

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/common/terminal.h"
 #include "cli/eval/options.h"
 

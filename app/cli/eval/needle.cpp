@@ -2,6 +2,8 @@
 // snapkv eval needle: asks for facts hidden in long texts (eval/needle/needle.h).
 #include "eval/needle/needle.h"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/eval/options.h"
 #include "eval/common/haystack.h"
 

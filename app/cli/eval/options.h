@@ -10,6 +10,7 @@
 
 #include "base/timer.h"
 #include "cli/common/chat_settings.h"
+#include "cli/common/cli_types.h"
 #include "cli/common/progress.h"
 #include "cli/common/settings.h"
 #include "eval/common/prompt_format.h"

@@ -2,6 +2,7 @@
 // snapkv eval overlap: measures the observations that SnapKV is based on (eval/overlap/overlap.h).
 #include "eval/overlap/overlap.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/error.h"

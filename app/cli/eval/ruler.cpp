@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/common/without_repeats.h"
 #include "cli/eval/options.h"
 #include "eval/common/haystack.h"

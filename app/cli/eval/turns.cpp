@@ -2,6 +2,8 @@
 // snapkv eval turns: asks several questions about one document, as in a chat (eval/turns/turns.h).
 #include "eval/turns/turns.h"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/eval/options.h"
 #include "eval/common/haystack.h"
 

@@ -3,6 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
 #include "cli/common/plain_text.h"
 
 namespace snapkv::cli {

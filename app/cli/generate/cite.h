@@ -2,14 +2,14 @@
 // --cite: the passages of a document that an answer was taken from (snapkv/sources.h).
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/common/cli_types.h"
 #include "snapkv/engine.h"
 #include "snapkv/sources.h"
 

@@ -2,6 +2,7 @@
 // snapkv generate: reads a prompt, compresses its cache, writes the answer to stdout as it comes.
 #include "cli/generate/command.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <span>

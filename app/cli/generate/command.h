@@ -2,10 +2,10 @@
 // What `snapkv generate` does, for commands that answer a prompt too.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "cli/common/chat_settings.h"
+#include "cli/common/cli_types.h"
 #include "cli/common/grammar_settings.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/settings.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/generate/limit_options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/common/table_options.h"
 #include "snapkv/options.h"
 

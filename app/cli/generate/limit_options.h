@@ -2,8 +2,7 @@
 // Options that limit the length of an answer.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/common/cli_types.h"
 #include "cli/generate/generation.h"
 
 namespace snapkv::cli {

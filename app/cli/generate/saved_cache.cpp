@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/generate/saved_cache.h"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/common/output_files.h"
 #include "cli/common/table_options.h"
 

@@ -3,10 +3,10 @@
 // from it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
+#include "cli/common/cli_types.h"
 #include "cli/common/settings.h"
 
 namespace snapkv::cli {

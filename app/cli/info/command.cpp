@@ -3,6 +3,7 @@
 // needs with a full and with a compressed cache. Reads no weights.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "base/error.h"

@@ -3,9 +3,11 @@
 // (docs/pictures.md), or writes the data as JSON. eval/inspect/inspect.h gathers the data.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/write_file.h"

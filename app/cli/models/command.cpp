@@ -2,8 +2,10 @@
 // snapkv models: the models on this machine, with size, context and what fits into memory.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"

@@ -3,6 +3,7 @@
 // options: as text, as JSON, and as the Markdown tables of docs/policies.md, which a test compares.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 

@@ -3,6 +3,7 @@
 // documents.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <malloc.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <memory>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/serve/options.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

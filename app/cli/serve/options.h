@@ -2,11 +2,11 @@
 // The options of `snapkv serve`, and their translation into the server's own.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "cli/common/chat_settings.h"
+#include "cli/common/cli_types.h"
 #include "cli/common/settings.h"
 #include "server/api/api_options.h"
 #include "server/http/http_server.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // snapkv detokenize: turns token ids into text; needs only a model's vocabulary.
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -2,6 +2,7 @@
 // snapkv tokenize: turns a text into tokens; needs only a model's vocabulary.
 #include <fmt/core.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 

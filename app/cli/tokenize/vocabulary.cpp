@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/tokenize/vocabulary.h"
 
+#include <CLI/CLI.hpp>
+
 #include "base/error.h"
 
 namespace snapkv::cli {

@@ -2,10 +2,10 @@
 // The vocabulary for tokenize and detokenize.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
+#include "cli/common/cli_types.h"
 #include "snapkv/tokenizer.h"
 
 namespace snapkv::cli {

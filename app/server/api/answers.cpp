@@ -2,6 +2,7 @@
 #include "server/api/answers.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "server/api/kv_fields.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // POST /v1/chat/completions: OpenAI's chat completions, plain and streamed.
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>

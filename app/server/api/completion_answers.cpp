@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/api/completion_answers.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace snapkv::server {

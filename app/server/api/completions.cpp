@@ -2,6 +2,7 @@
 // POST /v1/completions: OpenAI's text completions, plain and streamed.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "server/api/completion_answers.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // POST /v1/kv/fit: whether the prompt of a chat or a text completion can be read, and how long it
 // may be, before anything is computed.
+#include <nlohmann/json.hpp>
+
 #include "server/api/endpoints.h"
 #include "server/api/fields.h"
 

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "chat/tool_schemas.h"

@@ -2,6 +2,7 @@
 #include "server/api/message_events.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 

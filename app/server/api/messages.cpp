@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "server/api/conversation.h"
 #include "server/api/generation_fields.h"

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "server/api/endpoints.h"
 #include "server/api/kv_fields.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/api/ollama_answers.h"
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 

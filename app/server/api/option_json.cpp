@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "server/api/option_json.h"
 
+#include <nlohmann/json.hpp>
+
 namespace snapkv::server {
 
 Json value_json(const OptionValue& value) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/api/response_events.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "server/api/custom_tools.h"

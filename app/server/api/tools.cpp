@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "server/api/api_error.h"
 #include "server/api/custom_tools.h"

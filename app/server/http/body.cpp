@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The routes of Ollama's API, and those of other servers that are not there.
+#include <nlohmann/json.hpp>
+
 #include "server/api/endpoints.h"
 #include "server/http/body.h"
 #include "server/service.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Routes for slots and snapshots, which read and write files below --snapshot-dir.
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/parse_number.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/scheduler/slot_notes.h"
 
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"

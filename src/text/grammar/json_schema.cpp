@@ -2,6 +2,7 @@
 #include "text/grammar/json_schema.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "snapkv/grammar.h"

@@ -3,7 +3,7 @@
 // and oneOf.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "snapkv/grammar.h"

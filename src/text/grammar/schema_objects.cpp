@@ -2,6 +2,7 @@
 // SchemaReader: its functions for objects and arrays.
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"

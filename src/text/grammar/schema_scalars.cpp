@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SchemaReader: its functions for strings and numbers.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "text/grammar/schema_numbers.h"
