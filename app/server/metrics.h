@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "server/engine.h"
+#include "server/request_engine.h"
 
 namespace snapkv::server {
 

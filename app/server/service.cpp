@@ -86,7 +86,7 @@ httplib::Server::HandlerResponse Service::before_routing(const httplib::Request&
   return Response::Handled;
 }
 
-void Service::begin(Engine& engine, ApiOptions options) {
+void Service::begin(RequestEngine& engine, ApiOptions options) {
   api_options_ = std::move(options);
   held_context_ = std::make_unique<ApiContext>(ApiContext{engine, api_options_});
   context_ = held_context_.get();

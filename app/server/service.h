@@ -32,7 +32,7 @@ class Service {
   Service(HttpServer& http, ServiceOptions options);
 
   /// Starts computing requests. `engine` must outlive everything that `http` serves.
-  void begin(Engine& engine, ApiOptions options);
+  void begin(RequestEngine& engine, ApiOptions options);
   /// Makes /health report it, and tells the engine to refuse new requests.
   void drain();
   /// Whether nothing is being computed or sent.

@@ -13,25 +13,25 @@ namespace {
 
 std::string supported_classes() {
   std::string names;
-  for (const Family& family : families()) {
-    for (const std::string_view name : family.classes) {
+  for (const GgufMapping& mapping : gguf_mappings()) {
+    for (const std::string_view name : mapping.classes) {
       names += (names.empty() ? "" : ", ") + std::string(name);
     }
   }
   return names;
 }
 
-void find_family(const JsonFields& root, Config& config) {
+void find_mapping(const JsonFields& root, Config& config) {
   const Json* list = root.find("architectures");
   if (list == nullptr) root.bad("architectures", "is missing");
   if (!list->is_array() || list->size() != 1 || !(*list)[0].is_string()) {
     root.bad("architectures", "is {}, expected an array of one text", shown(*list));
   }
   config.class_name = (*list)[0].get<std::string>();
-  for (const Family& family : families()) {
-    const auto& classes = family.classes;
+  for (const GgufMapping& mapping : gguf_mappings()) {
+    const auto& classes = mapping.classes;
     if (std::find(classes.begin(), classes.end(), config.class_name) == classes.end()) continue;
-    config.family = &family;
+    config.mapping = &mapping;
     config.multimodal = config.class_name.ends_with("ForConditionalGeneration");
     return;
   }
@@ -63,7 +63,7 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.n_layer = c.integer("num_hidden_layers", 1, 4096);
   config.n_embd = c.integer("hidden_size", 1, 1 << 20);
   config.n_ff = c.integer("intermediate_size", 1, 1 << 22);
-  const bool gemma = config.family->architecture == "gemma3";  // its folders rely on defaults
+  const bool gemma = config.mapping->architecture == "gemma3";  // its folders rely on defaults
   config.n_head = gemma ? c.integer("num_attention_heads", 1, 1 << 14, 8)
                         : c.integer("num_attention_heads", 1, 1 << 14);
   config.n_head_kv = c.integer("num_key_value_heads", 1, 1 << 14, gemma ? 4 : config.n_head);
@@ -71,7 +71,7 @@ void read_sizes(const JsonFields& c, Config& config) {
     c.bad("num_attention_heads", "is {}, which is no multiple of num_key_value_heads, {}",
           config.n_head, config.n_head_kv);
   }
-  const bool qwen3 = config.family->architecture == "qwen3";
+  const bool qwen3 = config.mapping->architecture == "qwen3";
   config.has_head_dim = c.has("head_dim") || gemma || qwen3;
   if (config.has_head_dim) {
     config.head_dim = c.integer("head_dim", 2, 4096, qwen3 ? 128 : 256);
@@ -93,12 +93,12 @@ void read_sizes(const JsonFields& c, Config& config) {
 
 /// Experts of the families that have them.
 void read_experts(const JsonFields& c, Config& config) {
-  if (config.family->experts.empty()) return;
+  if (config.mapping->experts.empty()) return;
   constexpr int64_t kMostExperts = 1024;  // as of GGUF's key
   config.n_expert =
       c.integer(c.has("num_experts") ? "num_experts" : "num_local_experts", 1, kMostExperts);
   config.n_expert_used = c.integer("num_experts_per_tok", 1, config.n_expert);
-  if (config.family->architecture != "qwen3moe") return;
+  if (config.mapping->architecture != "qwen3moe") return;
   config.n_ff_dense = config.n_ff;
   config.n_ff = c.integer("moe_intermediate_size", 1, 1 << 22);
   config.normalizes_experts = c.flag("norm_topk_prob", false);
@@ -152,7 +152,7 @@ void read_scaling(const JsonFields& rope, Config& config) {
   r.original_context =
       rope.integer("original_max_position_embeddings", 1, kMaxContext, r.original_context);
   if (r.type == "default") return;
-  const std::string_view architecture = config.family->architecture;
+  const std::string_view architecture = config.mapping->architecture;
   if (r.type == "linear") {
     r.factor = rope.positive("factor");
   } else if (r.type == "llama3") {
@@ -188,7 +188,7 @@ void read_scaling(const JsonFields& rope, Config& config) {
 }
 
 void read_rope(const JsonFields& c, Config& config) {
-  const bool gemma = config.family->architecture == "gemma3";
+  const bool gemma = config.mapping->architecture == "gemma3";
   const double partial = c.positive("partial_rotary_factor", 1.0);
   config.rope.theta = c.positive("rope_theta", gemma ? 1e6 : 1e4);
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
@@ -212,7 +212,7 @@ void read_rope(const JsonFields& c, Config& config) {
           "even number",
           share, config.n_rot, config.head_dim);
   }
-  if (config.n_rot != config.head_dim && config.family->architecture != "phi3") {
+  if (config.n_rot != config.head_dim && config.mapping->architecture != "phi3") {
     c.bad("partial_rotary_factor", "is {}, supported is 1", share);
   }
   if (rope) read_scaling(*rope, config);
@@ -263,34 +263,35 @@ int64_t Config::size(Size which) const {
 
 Config read_config(const JsonFields& root) {
   Config config;
-  find_family(root, config);
+  find_mapping(root, config);
   const auto nested = config.multimodal ? root.object("text_config") : std::nullopt;
   if (config.multimodal && !nested) root.bad("text_config", "is missing");
   const JsonFields c = nested ? *nested : root;
-  const Family& family = *config.family;
-  refuse_unsupported(root, c, !family.experts.empty());
-  const std::string activation = c.text(family.activation_key, family.activation);
-  if (activation != family.activation && !(activation == "swish" && family.activation == "silu")) {
-    c.bad(family.activation_key, "is \"{}\", supported is \"{}\"", printable(activation),
-          family.activation);
+  const GgufMapping& mapping = *config.mapping;
+  refuse_unsupported(root, c, !mapping.experts.empty());
+  const std::string activation = c.text(mapping.activation_key, mapping.activation);
+  const bool is_silu = activation == "swish" && mapping.activation == "silu";
+  if (activation != mapping.activation && !is_silu) {
+    c.bad(mapping.activation_key, "is \"{}\", supported is \"{}\"", printable(activation),
+          mapping.activation);
   }
   read_sizes(c, config);
   read_experts(c, config);
   read_rope(c, config);
   read_windows(c, config);
-  if (family.architecture == "gemma3") {
+  if (mapping.architecture == "gemma3") {
     check_gemma3(c, config);
     if (c.has("final_logit_softcapping")) {
       config.final_softcap = c.positive("final_logit_softcapping");
     }
   }
   config.ties_embeddings =
-      root.flag("tie_word_embeddings", c.flag("tie_word_embeddings", family.ties_embeddings));
+      root.flag("tie_word_embeddings", c.flag("tie_word_embeddings", mapping.ties_embeddings));
   return config;
 }
 
 void add_config_keys(const Config& config, Keys& keys) {
-  const std::string architecture(config.family->architecture);
+  const std::string architecture(config.mapping->architecture);
   const auto key = [&](const char* name) { return architecture + "." + name; };
   keys.text("general.architecture", architecture);
   keys.u32(key("block_count"), config.n_layer);

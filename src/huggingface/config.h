@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "huggingface/family.h"
+#include "huggingface/gguf_mapping.h"
 #include "huggingface/json_file.h"
 #include "huggingface/keys.h"
 
@@ -27,7 +27,7 @@ struct RopeConfig {
 };
 
 struct Config {
-  const Family* family = nullptr;
+  const GgufMapping* mapping = nullptr;
   std::string class_name;   // "LlamaForCausalLM"
   bool multimodal = false;  // only the text model is read
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_head = 0, n_head_kv = 0, head_dim = 0, n_vocab = 0;

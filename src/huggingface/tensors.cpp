@@ -49,13 +49,13 @@ class Mapper {
     add_rotation();
     for (int64_t il = 0; il < config_.n_layer; ++il) {
       const std::string prefix = fmt::format("model.layers.{}.", il);
-      for (const TensorRow& row : config_.family->layer) {
+      for (const TensorRow& row : config_.mapping->layer) {
         add(row, prefix, fmt::format("blk.{}.", il));
       }
       add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
     }
-    add({"model.norm", "output_norm", Size::embd, Size::none, config_.family->norms}, "", "");
+    add({"model.norm", "output_norm", Size::embd, Size::none, config_.mapping->norms}, "", "");
     if (config_.ties_embeddings) {
       find("lm_head.weight");  // a copy of the embeddings, if it exists
     } else {
@@ -82,9 +82,9 @@ class Mapper {
 
   /// The matrices of a layer's experts, each by itself.
   void add_experts(const std::string& prefix, const std::string& gguf_prefix) {
-    for (const TensorRow& row : config_.family->experts) {
+    for (const TensorRow& row : config_.mapping->experts) {
       for (int64_t e = 0; e < config_.n_expert; ++e) {
-        add(row, fmt::format("{}{}{}.", prefix, config_.family->expert_prefix, e), gguf_prefix,
+        add(row, fmt::format("{}{}{}.", prefix, config_.mapping->expert_prefix, e), gguf_prefix,
             fmt::format(".{}", e));
       }
     }

@@ -65,7 +65,7 @@ void read_other_windows(const JsonFields& c, Config& config) {
 }  // namespace
 
 void read_windows(const JsonFields& c, Config& config) {
-  const std::string_view architecture = config.family->architecture;
+  const std::string_view architecture = config.mapping->architecture;
   if (architecture == "gemma3") {
     read_gemma3_windows(c, config);
   } else if (architecture == "phi3") {

@@ -21,13 +21,13 @@ using namespace server;
 using chat::ToolFormat;
 
 /// An engine that has a model but computes nothing.
-class IdleEngine : public Engine {
+class IdleEngine : public RequestEngine {
  public:
   const Model& model() const override { return *model_; }
   const SchedulerOptions& options() const override { return options_; }
-  std::shared_ptr<Generation> submit(Request) override { return nullptr; }
+  std::shared_ptr<RequestUpdates> submit(Request) override { return nullptr; }
   PromptFit fit(Request) const override { return {}; }
-  std::shared_ptr<Generation> make_snapshot(Request, const std::string&,
+  std::shared_ptr<RequestUpdates> make_snapshot(Request, const std::string&,
                                             const std::string&) override {
     return nullptr;
   }

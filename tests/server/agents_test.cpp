@@ -205,10 +205,10 @@ TEST_F(Agents, FunctionsAreTheOlderTools) {
   const std::string& text = legacy.request.prompt.chat.text;
   EXPECT_TRUE(has(text, "<tool_call>\n{\"name\": \"get\"")) << text;
   EXPECT_TRUE(has(text, "tool\nsunny")) << text;
-  Generation generation;
-  push_answer(generation, {"<tool_call>\n{\"name\": \"get\", \"arguments\": {}}\n</tool_call>"});
+  RequestUpdates updates;
+  push_answer(updates, {"<tool_call>\n{\"name\": \"get\", \"arguments\": {}}\n</tool_call>"});
   while (!legacy.answers->complete()) {
-    (void)legacy.answers->take(*generation.next(std::chrono::milliseconds(0)));
+    (void)legacy.answers->take(*updates.next(std::chrono::milliseconds(0)));
   }
   const Json choice = legacy.answers->plain()["choices"][0];
   EXPECT_EQ(choice["finish_reason"], "function_call");
@@ -253,16 +253,16 @@ TEST_F(Agents, CacheControlIsAccounted) {
     Exchange message = exchange(read_messages, R"({"max_tokens": 5, "system": [{"type": "text",
       "text": "Be brief")" + system + R"(}], "messages": [{"role": "user", "content": [
       {"type": "text", "text": "Hi there")" + question + R"(}]}]})");
-    Generation generation;
+    RequestUpdates updates;
     PromptRead read;
     read.n_tokens = 100;
     read.n_reused = 40;
     read.n_stored = 60;
     read.kv.policy = "snapkv";
-    generation.push(read);
-    generation.push(AnswerEnd{0, FinishReason::stop, "", 3, 1.5});
+    updates.push(read);
+    updates.push(AnswerEnd{0, FinishReason::stop, "", 3, 1.5});
     while (!message.answers->complete()) {
-      (void)message.answers->take(*generation.next(std::chrono::milliseconds(0)));
+      (void)message.answers->take(*updates.next(std::chrono::milliseconds(0)));
     }
     return message.answers->plain()["usage"];
   };
@@ -314,15 +314,15 @@ TEST_F(Agents, OfCodexAreUnderstood) {
 TEST_F(Agents, GetTheirOwnNamesOfToolsBack) {
   Exchange response = exchange(read_response, R"({"input": "x", "stream": true, )" +
                                                   std::string(kCodexTools) + "}");
-  Generation generation;
-  push_answer(generation,
+  RequestUpdates updates;
+  push_answer(updates,
               {"<tool_call>\n{\"name\": \"mcp__files__read\", \"arguments\": {}}\n</tool_call>\n"
                "<tool_call>\n{\"name\": \"apply_patch\", \"arguments\": {\"input\": \"a\\nb\"}}\n"
                "</tool_call>"},
               5);
   std::string events;
   while (!response.answers->complete()) {
-    events += response.answers->take(*generation.next(std::chrono::milliseconds(0)));
+    events += response.answers->take(*updates.next(std::chrono::milliseconds(0)));
   }
   EXPECT_TRUE(has(events, R"("name":"read","namespace":"mcp__files")")) << events;
   const size_t delta = events.find(R"(event: response.custom_tool_call_input.delta)"),
@@ -372,12 +372,12 @@ TEST_F(Agents, CustomToolsOfChatCompletionsAreFunctionsToTheModel) {
 TEST_F(Agents, CallsOfCustomToolsHoldTheirText) {
   Exchange chat = exchange(read_chat_completion, R"({"messages": [{"role": "user",
     "content": "x"}], "stream": true, )" + std::string(kCustomTool) + "}");
-  Generation generation;
-  push_answer(generation, {"<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\": "
+  RequestUpdates updates;
+  push_answer(updates, {"<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\": "
                            "\"a\\nb\"}}\n</tool_call>"});
   std::string events;
   while (!chat.answers->complete()) {
-    events += chat.answers->take(*generation.next(std::chrono::milliseconds(0)));
+    events += chat.answers->take(*updates.next(std::chrono::milliseconds(0)));
   }
   const size_t begun = events.find(R"("custom":{"name":"run","input":""})"),
                input = events.find(R"("custom":{"input":"a\nb"})"),
@@ -394,14 +394,14 @@ TEST_F(Agents, CallsOfCustomToolsHoldTheirText) {
 TEST_F(Agents, ReasoningTokensAreCounted) {
   Exchange exchanged =
       exchange(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}]})");
-  Generation generation;
-  generation.push(PromptRead{});
+  RequestUpdates updates;
+  updates.push(PromptRead{});
   for (const char* text : {"<think>", "why", " not", "</think>", "Yes"}) {
-    generation.push(AnswerPart{.choice = 0, .text = text, .tokens = {}, .n_tokens = 1});
+    updates.push(AnswerPart{.choice = 0, .text = text, .tokens = {}, .n_tokens = 1});
   }
-  generation.push(AnswerEnd{0, FinishReason::stop, "", 5, 1.5});
+  updates.push(AnswerEnd{0, FinishReason::stop, "", 5, 1.5});
   while (!exchanged.answers->complete()) {
-    (void)exchanged.answers->take(*generation.next(std::chrono::milliseconds(0)));
+    (void)exchanged.answers->take(*updates.next(std::chrono::milliseconds(0)));
   }
   EXPECT_EQ(exchanged.answers->plain()["usage"]["completion_tokens_details"]["reasoning_tokens"],
             3);

@@ -9,18 +9,18 @@
 namespace snapkv::test {
 namespace {
 
-void answer_with_source(const Request& request, Generation& generation) {
+void answer_with_source(const Request& request, RequestUpdates& updates) {
   PromptRead read;
   read.n_tokens = 10;
   read.kv.policy = "snapkv";
-  generation.push(std::move(read));
-  generation.push(AnswerPart{.choice = 0, .text = "It is 48213.", .tokens = {}, .n_tokens = 5});
+  updates.push(std::move(read));
+  updates.push(AnswerPart{.choice = 0, .text = "It is 48213.", .tokens = {}, .n_tokens = 5});
   AnswerEnd end;
   end.n_generated = 5;
   if (!request.citable.empty()) {
     end.sources.push_back({request.citable[0].index, 4, 22, 0.5, "The number is 48213."});
   }
-  generation.push(std::move(end));
+  updates.push(std::move(end));
 }
 
 TEST_F(Http, ChatsNameTheirSources) {

@@ -23,11 +23,11 @@ class Formats : public testing::Test {
   /// Everything that is sent for these texts.
   static std::string take(Answers& answers, const std::vector<std::string>& texts, size_t n = 1000,
                           FinishReason reason = FinishReason::stop) {
-    Generation generation;
-    push_answer(generation, texts, n, reason);
+    RequestUpdates updates;
+    push_answer(updates, texts, n, reason);
     std::string events;
     while (!answers.complete()) {
-      events += answers.take(*generation.next(std::chrono::milliseconds(0)));
+      events += answers.take(*updates.next(std::chrono::milliseconds(0)));
     }
     return events;
   }

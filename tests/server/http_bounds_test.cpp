@@ -149,7 +149,7 @@ TEST_F(HttpBounds, ABodyThatWaitsTooLongIsRefused) {
 
 TEST_F(HttpBounds, AnAnswerThatIsComputedHoldsNoMoreThanTheBody) {
   http_options_.body_memory = 160 << 20;
-  engine_.set_script([](const Request&, Generation& generation) { generation.push(PromptRead{}); });
+  engine_.set_script([](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });
   start();
   const std::string body = Json{{"prompt", std::string(1'000'000, ' ')}, {"stream", true}}.dump();
   const int stream = connect_and_send(request(body));

@@ -56,7 +56,7 @@ TEST_F(HttpEnding, WaitsForNoBodyThatComesByteByByte) {
 }
 
 TEST_F(HttpEnding, EndsAnswersThatAreComputedStill) {
-  engine_.set_script([](const Request&, Generation& generation) { generation.push(PromptRead{}); });
+  engine_.set_script([](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });
   start();
   const int plain = connect_and_send(request(R"({"prompt": "x"})"));
   const int stream = connect_and_send(request(R"({"prompt": "x", "stream": true})"));
@@ -64,7 +64,7 @@ TEST_F(HttpEnding, EndsAnswersThatAreComputedStill) {
   EXPECT_LT(end(), kSoon);
   EXPECT_TRUE(receive(plain).starts_with("HTTP/1.1 503"));
   EXPECT_FALSE(receive(stream).ends_with("0\r\n\r\n")) << "an answer that was cut looks whole";
-  for (const auto& generation : engine_.generations()) EXPECT_TRUE(generation->cancelled());
+  for (const auto& updates : engine_.generations()) EXPECT_TRUE(updates->cancelled());
   for (const int socket : {plain, stream}) close(socket);
 }
 
@@ -73,7 +73,7 @@ class HttpHalfClosed : public Http {
   void SetUp() override {
     http_options_.connection.sign_seconds = 0.1;
     engine_.set_script(
-        [](const Request&, Generation& generation) { generation.push(PromptRead{}); });
+        [](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });
     start();
   }
   /// Sends a request, closes the client's side, and waits until the engine has the request.

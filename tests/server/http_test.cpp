@@ -40,7 +40,7 @@ TEST_F(Http, AnswersPlainAndStreamed) {
 
 TEST_F(Http, CompletesSeveralPromptsOfOneRequest) {
   start();
-  engine_.set_script([](const Request& request, Generation& generation) {
+  engine_.set_script([](const Request& request, RequestUpdates& updates) {
     if (request.prompt.chat.text == "full") {
       throw Refused(Refused::Kind::queue_full, "5 requests are waiting already", 1);
     }
@@ -48,7 +48,7 @@ TEST_F(Http, CompletesSeveralPromptsOfOneRequest) {
     for (int i = 0; i < request.n; ++i) {
       texts.push_back(request.prompt.chat.text + "-" + std::to_string(i));
     }
-    if (request.prompt.chat.text != "slow") push_answer(generation, texts);
+    if (request.prompt.chat.text != "slow") push_answer(updates, texts);
   });
   const std::string body = R"({"prompt": ["one", "two", "three"], "n": 2)";
   const std::vector<std::string> expected = {"one-0", "one-1",   "two-0",
@@ -106,14 +106,14 @@ TEST_F(Http, ErrorsHaveTheClientsFormat) {
   result = client().Get("/v2/none");
   EXPECT_EQ(result->status, 404);
   EXPECT_EQ(Json::parse(result->body)["error"]["code"], "not_found");
-  engine_.set_script([](const Request&, Generation&) {
+  engine_.set_script([](const Request&, RequestUpdates&) {
     throw Refused(Refused::Kind::queue_full, "256 requests wait", 7);
   });
   result = post("/v1/completions", R"({"prompt": "x"})");
   EXPECT_EQ(result->status, 429);
   EXPECT_EQ(result->get_header_value("Retry-After"), "7");
-  engine_.set_script([](const Request&, Generation& generation) {
-    generation.push(Failure{Failure::Kind::internal, "broke"});
+  engine_.set_script([](const Request&, RequestUpdates& updates) {
+    updates.push(Failure{Failure::Kind::internal, "broke"});
   });
   EXPECT_EQ(post("/v1/completions", R"({"prompt": "x"})")->status, 500);
   const auto stream = post("/v1/completions", R"({"prompt": "x", "stream": true})");
@@ -308,7 +308,7 @@ TEST_F(Http, TooManyConnectionsAreTold) {
 }
 
 TEST_F(Http, ClientsThatGoAreNoticed) {
-  engine_.set_script([](const Request&, Generation& generation) { generation.push(PromptRead{}); });
+  engine_.set_script([](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });
   start();
   for (const char* body : {R"({"prompt": "x", "stream": true})", R"({"prompt": "x"})"}) {
     const size_t n = engine_.generations().size();
@@ -325,9 +325,9 @@ TEST_F(Http, ClientsThatGoAreNoticed) {
 
 TEST_F(Http, SlowReadersAreCutOff) {
   http_options_.connection.write_seconds = 0.5;
-  engine_.set_script([](const Request&, Generation& generation) {
-    generation.push(PromptRead{});
-    for (int i = 0; i < 200; ++i) generation.push(AnswerPart{0, std::string(100'000, 'x'), {}});
+  engine_.set_script([](const Request&, RequestUpdates& updates) {
+    updates.push(PromptRead{});
+    for (int i = 0; i < 200; ++i) updates.push(AnswerPart{0, std::string(100'000, 'x'), {}});
   });
   start();
   const int socket = connect_and_send(request(R"({"prompt": "x", "stream": true})"));
@@ -338,7 +338,7 @@ TEST_F(Http, SlowReadersAreCutOff) {
 
 TEST_F(Http, PingsWhileNothingComes) {
   service_options_.ping_seconds = 0.2;
-  engine_.set_script([](const Request&, Generation& generation) { generation.push(PromptRead{}); });
+  engine_.set_script([](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });
   start();
   const int socket = connect_and_send(request(R"({"prompt": "x", "stream": true})"));
   EXPECT_NE(receive(socket, ": ping\n\n").find(": ping\n\n"), std::string::npos);
@@ -348,7 +348,7 @@ TEST_F(Http, PingsWhileNothingComes) {
 }
 
 TEST_F(Http, HealthAnswersWhileManyStream) {
-  engine_.set_script([](const Request&, Generation& generation) { generation.push(PromptRead{}); });
+  engine_.set_script([](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });
   start();
   std::vector<int> sockets;
   for (int i = 0; i < 96; ++i) {
@@ -362,7 +362,7 @@ TEST_F(Http, HealthAnswersWhileManyStream) {
     best = std::min(best, timer.seconds());
   }
   EXPECT_LT(best, 0.1);  // the best of several, as other tests run at the same time
-  for (const auto& generation : engine_.generations()) generation->push(AnswerEnd{});
+  for (const auto& updates : engine_.generations()) updates->push(AnswerEnd{});
   for (const int socket : sockets) {
     EXPECT_NE(receive(socket, "[DONE]").find("[DONE]"), std::string::npos);
     close(socket);

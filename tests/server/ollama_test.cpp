@@ -41,8 +41,8 @@ TEST_F(Http, OllamaChatsInLines) {
 
 TEST_F(Http, OllamaCallsToolsAndObeysSchemas) {
   start();
-  engine_.set_script([](const Request&, Generation& generation) {
-    push_answer(generation,
+  engine_.set_script([](const Request&, RequestUpdates& updates) {
+    push_answer(updates,
                 {"<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": 1}}\n</tool_call>"});
   });
   const std::string body = R"({"model": "m", "messages": [{"role": "user", "content": "x"},
@@ -117,7 +117,7 @@ TEST_F(Http, RequestsHaveIdsAndAnswersWarnings) {
   EXPECT_NE(answer->get_header_value("x-snapkv-warning").find("generic format"),
             std::string::npos);
   EXPECT_FALSE(client().Get("/v1/models")->has_header("x-snapkv-warning"));
-  engine_.set_script([](const Request&, Generation&) {
+  engine_.set_script([](const Request&, RequestUpdates&) {
     Refused refused(Refused::Kind::context_exceeded, "This model's maximum context length is ...");
     refused.n_prompt = 9031;
     refused.n_ctx = 8192;

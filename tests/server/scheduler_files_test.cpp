@@ -213,10 +213,10 @@ TEST(Scheduler, ProgressAndSlotsCountTheDocument) {
     question.reports_progress = true;
     question.ignore_eos = true;
     const int64_t n = std::ssize(document.prompt.tokens) + std::ssize(question.prompt.tokens);
-    const auto generation = scheduler.submit(question);
+    const auto updates = scheduler.submit(question);
     std::optional<Update> update;
     std::optional<PromptProgress> progress;
-    while ((update = generation->next(kPatience)) && !std::holds_alternative<PromptRead>(*update)) {
+    while ((update = updates->next(kPatience)) && !std::holds_alternative<PromptRead>(*update)) {
       if (const auto* each = std::get_if<PromptProgress>(&*update)) progress = *each;
     }
     ASSERT_TRUE(update && progress);
@@ -224,7 +224,7 @@ TEST(Scheduler, ProgressAndSlotsCountTheDocument) {
     EXPECT_LT(progress->n_reused, n);
     EXPECT_EQ(progress->n_reused, std::get<PromptRead>(*update).n_reused);
     EXPECT_EQ(scheduler.slots().at(0).n_tokens, n);
-    generation->cancel();
+    updates->cancel();
     expect_nothing_runs(scheduler);
   }
 }
@@ -232,17 +232,17 @@ TEST(Scheduler, ProgressAndSlotsCountTheDocument) {
 constexpr int kSlowWords = 300;
 
 /// Begins a snapshot that takes much longer than a decode step, because of its compression level.
-std::shared_ptr<Generation> begin_slow_snapshot(Scheduler& scheduler, const std::string& path) {
+std::shared_ptr<RequestUpdates> begin_slow_snapshot(Scheduler& scheduler, const std::string& path) {
   Request document = request_of(long_text(kSlowWords));
   document.keeps_all = true;
   document.zstd_level = kMostZstdLevel;
-  auto generation = scheduler.make_snapshot(document, path, kNotes);
+  auto updates = scheduler.make_snapshot(document, path, kNotes);
   std::optional<Update> update;
   do {
-    update = generation->next(kPatience);
+    update = updates->next(kPatience);
   } while (update && !std::holds_alternative<PromptRead>(*update));
   EXPECT_TRUE(update);
-  return generation;
+  return updates;
 }
 
 /// The bytes of the snapshot that is being written, or 0.
@@ -297,15 +297,15 @@ TEST(Scheduler, ASchedulerThatEndsLeavesWholeFilesOnly) {
   const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "ends";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
-  std::vector<std::shared_ptr<Generation>> generations;
+  std::vector<std::shared_ptr<RequestUpdates>> generations;
   {
     Scheduler scheduler(model(), options_of());
     generations.push_back(begin_slow_snapshot(scheduler, folder / "first.kv"));
     generations.push_back(begin_slow_snapshot(scheduler, folder / "second.kv"));
   }
   int n_written = 0;
-  for (const auto& generation : generations) {
-    const Result result = wait_for(*generation);
+  for (const auto& updates : generations) {
+    const Result result = wait_for(*updates);
     if (result.failure) {
       EXPECT_EQ(result.failure->kind, Failure::Kind::cancelled);
     } else {

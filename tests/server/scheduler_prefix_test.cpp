@@ -134,7 +134,7 @@ TEST(Scheduler, WhatWillBeKeptCutsNoAnswer) {
   options.prefix_cache = read.prefix_bytes;
   Scheduler scheduler(model(), options);
   const auto stream = scheduler.submit(endless);
-  std::shared_ptr<Generation> reading;
+  std::shared_ptr<RequestUpdates> reading;
   for (int64_t n = 0; n < kPaidTokens + 10;) {
     const auto update = stream->next(kPatience);
     ASSERT_TRUE(update && !std::holds_alternative<AnswerEnd>(*update)) << n;

@@ -30,12 +30,12 @@ struct Result {
   std::vector<PromptProgress> progress;
 };
 
-inline Result wait_for(Generation& generation, int n = 1) {
+inline Result wait_for(RequestUpdates& updates, int n = 1) {
   Result result;
   result.texts.resize(static_cast<size_t>(n));
   result.ends.resize(static_cast<size_t>(n));
   for (int n_ended = 0; n_ended < n && !result.failure;) {
-    std::optional<Update> update = generation.next(kPatience);
+    std::optional<Update> update = updates.next(kPatience);
     if (!update) {
       ADD_FAILURE() << "nothing came for " << kPatience.count() << " seconds";
       return result;

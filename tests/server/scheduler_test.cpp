@@ -44,7 +44,7 @@ TEST(Scheduler, ManyAtOnceGetTheirOwnAnswers) {
       if (i % 4 == 2) request.session.kv.name = "full";
       requests.push_back(std::move(request));
     }
-    std::vector<std::shared_ptr<Generation>> generations;
+    std::vector<std::shared_ptr<RequestUpdates>> generations;
     for (const Request& request : requests) generations.push_back(scheduler.submit(request));
     for (size_t i = 0; i < requests.size(); ++i) {
       const Result result = wait_for(*generations[i]);
@@ -217,8 +217,8 @@ TEST(Scheduler, CancelledRequestsEndAndTheirMemoryComesBack) {
   std::this_thread::sleep_for(20ms);
   waiting->cancel();
   reading->cancel();
-  for (const auto& generation : {reading, waiting}) {
-    const Result result = wait_for(*generation);
+  for (const auto& updates : {reading, waiting}) {
+    const Result result = wait_for(*updates);
     ASSERT_TRUE(result.failure);
     EXPECT_EQ(result.failure->kind, Failure::Kind::cancelled);
   }
@@ -284,7 +284,7 @@ TEST(Scheduler, WhatDoesNotFitNowWaits) {
   SchedulerOptions options = options_of(Reuse::append);
   options.kv_memory = size_t{16} << 20;
   Scheduler scheduler(model(), options);
-  std::vector<std::shared_ptr<Generation>> generations;
+  std::vector<std::shared_ptr<RequestUpdates>> generations;
   std::vector<Request> requests;
   for (int i = 0; i < 12; ++i) {
     Request request = request_of(long_text(200, i), 40);
@@ -306,7 +306,7 @@ TEST(Scheduler, MoreThanMayWaitAreRefused) {
   options.max_queue = 3;
   Scheduler scheduler(model(), options);
   int n_refused = 0;
-  std::vector<std::shared_ptr<Generation>> generations;
+  std::vector<std::shared_ptr<RequestUpdates>> generations;
   for (int i = 0; i < 10; ++i) {
     try {
       generations.push_back(scheduler.submit(request_of(long_text(400, i), 1)));
@@ -317,7 +317,7 @@ TEST(Scheduler, MoreThanMayWaitAreRefused) {
     }
   }
   EXPECT_GT(n_refused, 0);
-  for (const auto& generation : generations) EXPECT_FALSE(wait_for(*generation).failure);
+  for (const auto& updates : generations) EXPECT_FALSE(wait_for(*updates).failure);
   EXPECT_EQ(scheduler.stats().n_refused, n_refused);
 }
 
@@ -330,7 +330,7 @@ TEST(Scheduler, WhereNoneMayWaitWhatCanBeginDoes) {
   expect_nothing_runs(scheduler);
   Request endless = request_of(long_text(10), -1);
   endless.ignore_eos = true;
-  std::vector<std::shared_ptr<Generation>> answering;
+  std::vector<std::shared_ptr<RequestUpdates>> answering;
   for (int i = 0; i < 2; ++i) {
     answering.push_back(scheduler.submit(endless));
     for (int k = 0; k < 3;) {  // the next request may begin after a few rounds
@@ -338,9 +338,9 @@ TEST(Scheduler, WhereNoneMayWaitWhatCanBeginDoes) {
     }
   }
   EXPECT_EQ(refusal(scheduler, request_of("x")), Refused::Kind::queue_full);
-  for (const auto& generation : answering) {
-    generation->cancel();
-    wait_for(*generation);
+  for (const auto& updates : answering) {
+    updates->cancel();
+    wait_for(*updates);
   }
   expect_nothing_runs(scheduler);
   EXPECT_FALSE(wait_for(*scheduler.submit(request_of(long_text(50)))).failure);
@@ -412,10 +412,10 @@ TEST(Scheduler, ReportsLogprobsAndPositions) {
   Request request = request_of(long_text(100), 5);
   request.top_logprobs = 2;
   request.kv_report = KvReportLevel::positions;
-  const auto generation = scheduler.submit(request);
+  const auto updates = scheduler.submit(request);
   int n_tokens = 0;
   while (true) {
-    const std::optional<Update> update = generation->next(kPatience);
+    const std::optional<Update> update = updates->next(kPatience);
     ASSERT_TRUE(update);
     if (std::holds_alternative<AnswerEnd>(*update)) break;
     if (const auto* read = std::get_if<PromptRead>(&*update)) {
@@ -450,11 +450,11 @@ TEST(Scheduler, ReportsLogprobsOfPrompts) {
   options.kv = {.name = "full"};
   Session session(model(), options);
   session.prefill(tokens, {.n_logits = std::ssize(tokens)});
-  const auto generation = scheduler.submit(request);
+  const auto updates = scheduler.submit(request);
   const auto other = scheduler.submit(request_of(long_text(5), 3));
   std::vector<std::vector<AnswerPart::Token>> scores(2);
   for (int n_ended = 0; n_ended < 2;) {
-    const std::optional<Update> update = generation->next(kPatience);
+    const std::optional<Update> update = updates->next(kPatience);
     ASSERT_TRUE(update);
     n_ended += std::holds_alternative<AnswerEnd>(*update) ? 1 : 0;
     const auto* part = std::get_if<AnswerPart>(&*update);

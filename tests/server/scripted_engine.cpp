@@ -21,8 +21,8 @@ const char* const kHermesTemplate =
 
 ScriptedEngine::ScriptedEngine() : model_(load_model("needle")) {
   options_.n_parallel = 8;
-  script_ = [](const Request& request, Generation& generation) {
-    push_answer(generation, std::vector<std::string>(static_cast<size_t>(request.n), "Hello"));
+  script_ = [](const Request& request, RequestUpdates& updates) {
+    push_answer(updates, std::vector<std::string>(static_cast<size_t>(request.n), "Hello"));
   };
 }
 
@@ -31,29 +31,30 @@ std::vector<Request> ScriptedEngine::requests() const {
   return requests_;
 }
 
-std::vector<std::shared_ptr<Generation>> ScriptedEngine::generations() const {
+std::vector<std::shared_ptr<RequestUpdates>> ScriptedEngine::generations() const {
   const std::lock_guard lock(mutex_);
   return generations_;
 }
 
-std::shared_ptr<Generation> ScriptedEngine::submit(Request request) {
+std::shared_ptr<RequestUpdates> ScriptedEngine::submit(Request request) {
   if (draining_) throw Refused(Refused::Kind::draining, "the server is about to end");
-  auto generation = std::make_shared<Generation>();
+  auto updates = std::make_shared<RequestUpdates>();
   {
     const std::lock_guard lock(mutex_);
     requests_.push_back(request);
-    generations_.push_back(generation);
+    generations_.push_back(updates);
   }
-  script_(request, *generation);
-  return generation;
+  script_(request, *updates);
+  return updates;
 }
 
 PromptFit ScriptedEngine::fit(Request request) const {
   return fit_prompt(*model_, request, fit_limit_);
 }
 
-std::shared_ptr<Generation> ScriptedEngine::make_snapshot(Request request, const std::string& path,
-                                                          const std::string& notes) {
+std::shared_ptr<RequestUpdates> ScriptedEngine::make_snapshot(Request request,
+                                                              const std::string& path,
+                                                              const std::string& notes) {
   calls_.push_back("snapshot " + path + " " + notes);
   return submit(std::move(request));
 }
@@ -69,20 +70,20 @@ int64_t ScriptedEngine::restore_slot(const std::string& path) {
 
 void ScriptedEngine::erase_slot(int64_t id) { calls_.push_back(fmt::format("erase {}", id)); }
 
-void push_answer(Generation& generation, const std::vector<std::string>& texts, size_t n,
+void push_answer(RequestUpdates& updates, const std::vector<std::string>& texts, size_t n,
                  FinishReason reason) {
   PromptRead read;
   read.n_tokens = 10;
   read.n_reused = 4;
   read.seconds = 0.5;
   read.kv = {"snapkv", 10, 8, 1000, 800, 0.25, 4, {}};
-  generation.push(read);
+  updates.push(read);
   for (size_t i = 0; i < texts.size(); ++i) {
     const int choice = static_cast<int>(i);
     for (size_t at = 0; at < texts[i].size(); at += n) {
-      generation.push(AnswerPart{choice, texts[i].substr(at, n), {}});
+      updates.push(AnswerPart{choice, texts[i].substr(at, n), {}});
     }
-    generation.push(AnswerEnd{choice, reason, "", 3, 1.5});
+    updates.push(AnswerEnd{choice, reason, "", 3, 1.5});
   }
 }
 

@@ -11,29 +11,29 @@
 
 #include "server/api/context.h"
 #include "server/api/exchange.h"
-#include "server/engine.h"
+#include "server/request_engine.h"
 
 namespace snapkv::test {
 
-class ScriptedEngine : public server::Engine {
+class ScriptedEngine : public server::RequestEngine {
  public:
   /// Pushes the updates that answer a request.
-  using Script = std::function<void(const server::Request&, server::Generation&)>;
+  using Script = std::function<void(const server::Request&, server::RequestUpdates&)>;
 
   ScriptedEngine();
 
   void set_script(Script script) { script_ = std::move(script); }
   std::vector<server::Request> requests() const;
-  std::vector<std::shared_ptr<server::Generation>> generations() const;
+  std::vector<std::shared_ptr<server::RequestUpdates>> generations() const;
 
   const Model& model() const override { return *model_; }
   const server::SchedulerOptions& options() const override { return options_; }
-  std::shared_ptr<server::Generation> submit(server::Request request) override;
+  std::shared_ptr<server::RequestUpdates> submit(server::Request request) override;
   /// Of a server with memory for `fit_limit_` bytes.
   server::PromptFit fit(server::Request request) const override;
-  std::shared_ptr<server::Generation> make_snapshot(server::Request request,
-                                                    const std::string& path,
-                                                    const std::string& notes) override;
+  std::shared_ptr<server::RequestUpdates> make_snapshot(server::Request request,
+                                                        const std::string& path,
+                                                        const std::string& notes) override;
   server::DocumentStore& documents() override { return documents_; }
   void drain() override { draining_ = true; }
   bool draining() const override { return draining_; }
@@ -56,13 +56,13 @@ class ScriptedEngine : public server::Engine {
   Script script_;
   mutable std::mutex mutex_;
   std::vector<server::Request> requests_;
-  std::vector<std::shared_ptr<server::Generation>> generations_;
+  std::vector<std::shared_ptr<server::RequestUpdates>> generations_;
   bool draining_ = false;
 };
 
 /// Answers a request with these texts: a prompt of 10 tokens, 4 of which were reused, then each
 /// text in parts of `n` bytes, then the end.
-void push_answer(server::Generation& generation, const std::vector<std::string>& texts,
+void push_answer(server::RequestUpdates& updates, const std::vector<std::string>& texts,
                  size_t n = 1000, server::FinishReason reason = server::FinishReason::stop);
 
 /// Options for the needle model, with ChatML as its template and Hermes' tools.

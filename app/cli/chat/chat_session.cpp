@@ -12,7 +12,7 @@
 namespace snapkv::cli {
 namespace {
 
-using Json = Conversation::Json;
+using Json = ChatMessages::Json;
 
 /// Fewer rows are computed again as fast as they are copied.
 constexpr int64_t kLeastReuse = 32;
@@ -45,13 +45,13 @@ RenderedChat ChatSession::render(const Json& messages) const {
   return template_.render(variables.dump());
 }
 
-ChatSession::Reading ChatSession::complete_reading(const Conversation& conversation) const {
+ChatSession::Reading ChatSession::complete_reading(const ChatMessages& conversation) const {
   RenderedChat chat = render(conversation.messages());
   return {model_->tokenize(chat), std::move(chat.text), true};
 }
 
 std::optional<ChatSession::Reading> ChatSession::new_part(
-    const Conversation& conversation) const {
+    const ChatMessages& conversation) const {
   const std::string placeholder = placeholder_for(conversation.messages());
   std::optional<RenderedChat> part =
       chat_after(render(conversation.messages_with_last_answer(placeholder)), placeholder);
@@ -84,7 +84,7 @@ bool ChatSession::keeps_rows(int64_t n_tokens) const {
   return bytes <= free_memory() / kRowShare;
 }
 
-ChatSession::Reading ChatSession::next_reading(const Conversation& conversation) const {
+ChatSession::Reading ChatSession::next_reading(const ChatMessages& conversation) const {
   if (is_current_) {
     if (std::optional<Reading> part = new_part(conversation)) return std::move(*part);
   }
@@ -92,14 +92,14 @@ ChatSession::Reading ChatSession::next_reading(const Conversation& conversation)
 }
 
 int64_t ChatSession::n_tokens_with(const std::string& message) const {
-  Conversation conversation = conversation_;
+  ChatMessages conversation = conversation_;
   conversation.add("user", message);
   const Reading reading = next_reading(conversation);
   return std::ssize(reading.tokens) + (reading.is_complete ? 0 : session_.n_past());
 }
 
 void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& callbacks,
-                           Answer& result) {
+                           Reply& result) {
   is_current_ = false;
   session_.reset();
   PrefillPrompt prompt = {.sessions = {&session_}, .tokens = {tokens.begin(), tokens.end()}};
@@ -120,7 +120,7 @@ void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& cal
   if (std::shared_ptr<const KvPrefix> rows = prefill.take_prefix()) rows_ = std::move(rows);
 }
 
-void ChatSession::read(const Callbacks& callbacks, Answer& result) {
+void ChatSession::read(const Callbacks& callbacks, Reply& result) {
   const Reading reading = next_reading(conversation_);
   if (reading.tokens.empty()) {
     fail(ErrorCode::kUsage, "the chat template '{}' makes an empty prompt of the conversation",
@@ -153,7 +153,7 @@ std::vector<CitedPassage> ChatSession::sources() {
   return cited_passages(session_, seen_, documents);
 }
 
-void ChatSession::write(const Callbacks& callbacks, Answer& result) {
+void ChatSession::write(const Callbacks& callbacks, Reply& result) {
   const Timer timer;
   const int64_t n_before = session_.n_past();
   const auto finish = [&] {
@@ -179,18 +179,18 @@ void ChatSession::write(const Callbacks& callbacks, Answer& result) {
 }
 
 void ChatSession::answer(const Callbacks& callbacks) {
-  Answer result;
+  Reply result;
   read(callbacks, result);
   write(callbacks, result);
   last_ = std::move(result);
 }
 
-const ChatSession::Answer& ChatSession::ask(const std::string& message,
+const ChatSession::Reply& ChatSession::ask(const std::string& message,
                                             const Callbacks& callbacks) {
   return answer_after([&] { conversation_.add("user", message); }, callbacks);
 }
 
-const ChatSession::Answer& ChatSession::ask_instead(const std::string& message,
+const ChatSession::Reply& ChatSession::ask_instead(const std::string& message,
                                                     const Callbacks& callbacks) {
   if (!conversation_.last_user()) fail(ErrorCode::kUsage, "there is no message yet");
   const auto replace = [&] {
@@ -201,9 +201,9 @@ const ChatSession::Answer& ChatSession::ask_instead(const std::string& message,
   return answer_after(replace, callbacks);
 }
 
-const ChatSession::Answer& ChatSession::answer_after(const std::function<void()>& change,
+const ChatSession::Reply& ChatSession::answer_after(const std::function<void()>& change,
                                                      const Callbacks& callbacks) {
-  const Conversation before = conversation_;
+  const ChatMessages before = conversation_;
   change();
   const size_t n_messages = conversation_.turns().size();
   const auto restore_unanswered = [&] {
@@ -237,7 +237,7 @@ void ChatSession::set_system(const std::string& text) {
   is_current_ = false;
 }
 
-void ChatSession::set_conversation(Conversation conversation) {
+void ChatSession::set_conversation(ChatMessages conversation) {
   conversation_ = std::move(conversation);
   is_current_ = false;
 }

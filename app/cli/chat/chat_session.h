@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/chat/conversation.h"
+#include "cli/chat/chat_messages.h"
 #include "cli/generate/cite.h"
 #include "cli/generate/generation.h"
 #include "snapkv/chat.h"
@@ -27,10 +27,10 @@ class ChatSession {
     SamplerConfig sampler;
     GeneratorOptions limits;
     bool cites = false;  ///< answers name their sources in the documents of messages
-    Conversation::Json variables = Conversation::Json::object();  ///< of the template, by name
+    ChatMessages::Json variables = ChatMessages::Json::object();  ///< of the template, by name
   };
   /// An answer, and how it was produced.
-  struct Answer {
+  struct Reply {
     Generation generation;
     bool is_complete_reading = false;  ///< the whole conversation was read, not only the new part
     int64_t n_read = 0;                ///< tokens that were read for the answer
@@ -48,21 +48,21 @@ class ChatSession {
 
   ChatSession(std::shared_ptr<const Model> model, ChatTemplate chat_template, Options options);
 
-  const Conversation& conversation() const { return conversation_; }
+  const ChatMessages& conversation() const { return conversation_; }
   const Session& session() const { return session_; }
   const ChatTemplate& chat_template() const { return template_; }
   const Options& options() const { return options_; }
   /// The last answer; empty before the first.
-  const std::optional<Answer>& last_answer() const { return last_; }
+  const std::optional<Reply>& last_answer() const { return last_; }
   /// Of the rows that later answers may begin with, beside the cache.
   size_t row_bytes() const { return rows_ ? rows_->bytes() : 0; }
 
   /// Adds a user's message (valid UTF-8) and answers it. If an Error occurs before the answer
   /// begins (the conversation does not fit, the template refuses it, Ctrl-C), the conversation is
   /// unchanged.
-  const Answer& ask(const std::string& message, const Callbacks& callbacks);
+  const Reply& ask(const std::string& message, const Callbacks& callbacks);
   /// Replaces the last message and its answer. Throws kUsage when there is none.
-  const Answer& ask_instead(const std::string& message, const Callbacks& callbacks);
+  const Reply& ask_instead(const std::string& message, const Callbacks& callbacks);
   /// Tokens that the session will have seen when it has read this further message; more than
   /// n_ctx() - 1 leave no room for an answer. Throws as rendering does.
   int64_t n_tokens_with(const std::string& message) const;
@@ -71,7 +71,7 @@ class ChatSession {
   /// Removes all messages except the system message.
   void reset();
   void set_system(const std::string& text);
-  void set_conversation(Conversation conversation);
+  void set_conversation(ChatMessages conversation);
   /// Gives the same conversation a new cache. Throws as Session's constructor; then nothing has
   /// changed.
   void set_session_options(const SessionOptions& options);
@@ -83,21 +83,21 @@ class ChatSession {
     std::string text;
     bool is_complete = false;
   };
-  Reading next_reading(const Conversation& conversation) const;
-  Reading complete_reading(const Conversation& conversation) const;
+  Reading next_reading(const ChatMessages& conversation) const;
+  Reading complete_reading(const ChatMessages& conversation) const;
   /// What is new since the last answer; nothing where the template does not show it.
-  std::optional<Reading> new_part(const Conversation& conversation) const;
-  RenderedChat render(const Conversation::Json& messages) const;
+  std::optional<Reading> new_part(const ChatMessages& conversation) const;
+  RenderedChat render(const ChatMessages::Json& messages) const;
   /// Applies `change` to the conversation and answers it; undoes the change if no answer begins.
-  const Answer& answer_after(const std::function<void()>& change, const Callbacks& callbacks);
+  const Reply& answer_after(const std::function<void()>& change, const Callbacks& callbacks);
   void answer(const Callbacks& callbacks);
   int64_t reusable_rows(std::span<const int32_t> tokens) const;
   /// Whether there is memory for every row of so many tokens, beside the cache.
   bool keeps_rows(int64_t n_tokens) const;
   /// Reads a whole conversation, but for what it begins with as the last one that was read.
-  void read_all(std::span<const int32_t> tokens, const Callbacks& callbacks, Answer& result);
-  void read(const Callbacks& callbacks, Answer& result);
-  void write(const Callbacks& callbacks, Answer& result);
+  void read_all(std::span<const int32_t> tokens, const Callbacks& callbacks, Reply& result);
+  void read(const Callbacks& callbacks, Reply& result);
+  void write(const Callbacks& callbacks, Reply& result);
   std::vector<CitedPassage> sources();
 
   std::shared_ptr<const Model> model_;
@@ -105,14 +105,14 @@ class ChatSession {
   Options options_;
   Session session_;
   Sampler sampler_;
-  Conversation conversation_;
+  ChatMessages conversation_;
   bool is_current_ = false;       // the session holds the conversation up to the last answer
   /// Every row of the last conversation that was read as a whole, for those that begin like it;
   /// null if it would take too much memory.
   std::shared_ptr<const KvPrefix> rows_;
   std::vector<int32_t> seen_;     // the tokens that the session has read
   std::vector<int32_t> pending_;  // last tokens of that answer, not yet read by the session
-  std::optional<Answer> last_;
+  std::optional<Reply> last_;
 };
 
 }  // namespace snapkv::cli

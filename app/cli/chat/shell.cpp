@@ -111,7 +111,7 @@ void ChatShell::send(const std::string& text) {
     files_.clear();
   };
   try {
-    show_answer(true, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+    show_answer(true, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Reply& {
       return session_.ask(files_ + text, callbacks);
     });
   } catch (const Error&) {
@@ -134,10 +134,10 @@ void ChatShell::check_room(const std::string& text) const {
 
 void ChatShell::show_answer(
     bool is_new,
-    const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask) {
+    const std::function<const ChatSession::Reply&(const ChatSession::Callbacks&)>& ask) {
   const char* const unchanged =
       is_new ? "the message is not part of the chat" : "the chat is as it was";
-  const ChatSession::Answer* answer = nullptr;
+  const ChatSession::Reply* answer = nullptr;
   try {
     answer = &ask(display_.callbacks());
   } catch (const Error& e) {

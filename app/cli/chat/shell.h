@@ -47,7 +47,7 @@ class ChatShell {
   /// `is_new`: a message that is not part of the chat yet.
   void show_answer(
       bool is_new,
-      const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask);
+      const std::function<const ChatSession::Reply&(const ChatSession::Callbacks&)>& ask);
   /// Says what makes room for a message that does not fit.
   std::string ways_to_room() const;
   /// Writes a line for the user to stderr, apart from the answers.

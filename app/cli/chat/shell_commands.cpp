@@ -92,7 +92,7 @@ const PolicyParam& find_param(const PolicyInfo& info, const std::string& name) {
        fmt::join(names, ", "));
 }
 
-std::string role_counts(const Conversation& conversation) {
+std::string role_counts(const ChatMessages& conversation) {
   std::string text = plural(std::ssize(conversation.turns()), "message");
   if (!conversation.system().empty()) text += " and a system message";
   return text;
@@ -132,7 +132,7 @@ void ChatShell::regenerate(const std::string& text) {
   refuse_arguments(text, "regenerate");
   const std::optional<std::string> message = session_.conversation().last_user();
   if (!message) fail(ErrorCode::kUsage, "there is no message yet to answer again");
-  show_answer(false, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+  show_answer(false, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Reply& {
     return session_.ask_instead(*message, callbacks);
   });
 }
@@ -154,7 +154,7 @@ void ChatShell::edit(const std::string& text) {
   if (trimmed(edited).empty()) return note("nothing has changed");
   if (!utf8::is_valid(edited)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
   reader_.remember(edited);
-  show_answer(false, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+  show_answer(false, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Reply& {
     return session_.ask_instead(files + edited, callbacks);
   });
 }
@@ -192,7 +192,7 @@ void ChatShell::save(const std::string& text) {
   if (std::filesystem::exists(path, error)) {
     bool is_saved = false;
     try {
-      is_saved = Conversation::is_saved(path);
+      is_saved = ChatMessages::is_saved(path);
     } catch (const Error&) {  // not a conversation, or it can't be read
     }
     if (!is_saved) {
@@ -205,8 +205,8 @@ void ChatShell::save(const std::string& text) {
 
 void ChatShell::load(const std::string& text) {
   const std::string path = required_path(text, "load");
-  session_.set_conversation(Conversation::load(path));
-  const Conversation& conversation = session_.conversation();
+  session_.set_conversation(ChatMessages::load(path));
+  const ChatMessages& conversation = session_.conversation();
   const bool is_open = !conversation.empty() && conversation.turns().back()["role"] == "user";
   note(fmt::format("{} from {}; {}", role_counts(conversation), path,
                    is_open ? "the last one has no answer: /regenerate makes it"

@@ -14,14 +14,14 @@
 namespace snapkv::cli {
 namespace {
 
-struct Answer {
+struct PolicyAnswer {
   CacheRun run;
   Generation generation;
 };
 
-Answer answer(const Comparison& c, const SessionOptions& options, std::span<const int32_t> prompt,
-              const ProgressFn& progress) {
-  Answer answer;
+PolicyAnswer answer(const Comparison& c, const SessionOptions& options,
+                    std::span<const int32_t> prompt, const ProgressFn& progress) {
+  PolicyAnswer answer;
   Session session(c.model, options);
   session.prefill(prompt, {.progress = progress});
   answer.run.after_prefill = session.stats();
@@ -51,8 +51,8 @@ std::string compare_caches(const Comparison& c, std::span<const int32_t> prompt,
   // warms up: the preparation of kernels for a shape must not count against the first cache
   const auto part = std::min<int64_t>(c.first.chunk, std::ssize(prompt));
   Session(c.model, c.first).prefill(prompt.first(part), {.progress = progress.callback()});
-  const Answer first = answer(c, c.first, prompt, progress.callback());
-  const Answer second = answer(c, c.second, prompt, progress.callback());
+  const PolicyAnswer first = answer(c, c.first, prompt, progress.callback());
+  const PolicyAnswer second = answer(c, c.second, prompt, progress.callback());
   progress.clear();
   std::string text;
   for (const auto& [options, of] : {std::pair(&c.first, &first), std::pair(&c.second, &second)}) {

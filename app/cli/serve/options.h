@@ -10,7 +10,7 @@
 #include "cli/common/settings.h"
 #include "server/api/api_options.h"
 #include "server/http/http_server.h"
-#include "server/engine.h"
+#include "server/request_engine.h"
 #include "server/service.h"
 
 namespace snapkv::cli {

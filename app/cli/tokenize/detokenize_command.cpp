@@ -17,11 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kDetokenizeExample =
-    "Example:\n"
-    "  snapkv detokenize -m model.gguf -i \"1, 15043, 3186\"\n"
-    "  Hello world";
-
 struct DetokenizeSettings {
   VocabularySettings vocabulary;
   std::string ids;
@@ -113,7 +108,10 @@ Command add_detokenize_command(CLI::App& root, const CommonSettings&) {
   auto s = std::make_shared<DetokenizeSettings>();
   CLI::App* app = root.add_subcommand("detokenize", "Write the text of token ids, byte for byte");
   add_options(*app, *s);
-  app->footer(kDetokenizeExample);
+  app->footer(
+      "Example:\n"
+      "  snapkv detokenize -m model.gguf -i \"1, 15043, 3186\"\n"
+      "  Hello world");
   return {app, [s] { return run_detokenize(*s); }};
 }
 

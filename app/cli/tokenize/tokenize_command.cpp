@@ -19,13 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kTokenizeExample =
-    "Example:\n"
-    "  snapkv tokenize -m model.gguf -p \"Hello world\"\n"
-    "       1 -> '<s>'\n"
-    "   15043 -> ' Hello'\n"
-    "    3186 -> ' world'";
-
 struct TokenizeSettings {
   VocabularySettings vocabulary;
   std::string text;
@@ -143,7 +136,12 @@ Command add_tokenize_command(CLI::App& root, const CommonSettings&) {
   CLI::App* app =
       root.add_subcommand("tokenize", "Show the tokens of a text, by a model's vocabulary");
   add_options(*app, *s);
-  app->footer(kTokenizeExample);
+  app->footer(
+      "Example:\n"
+      "  snapkv tokenize -m model.gguf -p \"Hello world\"\n"
+      "       1 -> '<s>'\n"
+      "   15043 -> ' Hello'\n"
+      "    3186 -> ' world'");
   return {app, [s] { return run_tokenize(*s); }};
 }
 

@@ -11,7 +11,7 @@
 #include "chat/answer_parser.h"
 #include "server/api/api_error.h"
 #include "server/api/report.h"
-#include "server/generation.h"
+#include "server/request.h"
 
 namespace snapkv::server {
 

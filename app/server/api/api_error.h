@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "server/engine.h"
 #include "server/json.h"
+#include "server/request_engine.h"
 #include "snapkv/error.h"
 
 namespace snapkv::server {

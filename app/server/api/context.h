@@ -4,12 +4,12 @@
 #pragma once
 
 #include "server/api/api_options.h"
-#include "server/engine.h"
+#include "server/request_engine.h"
 
 namespace snapkv::server {
 
 struct ApiContext {
-  Engine& engine;
+  RequestEngine& engine;
   const ApiOptions& options;
 
   const Model& model() const { return engine.model(); }

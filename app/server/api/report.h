@@ -2,8 +2,8 @@
 // Parts of answers that several formats share: token counts, times, probabilities.
 #pragma once
 
-#include "server/generation.h"
 #include "server/json.h"
+#include "server/request.h"
 
 namespace snapkv::server {
 

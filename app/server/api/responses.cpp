@@ -131,7 +131,7 @@ void check_metadata(const Fields& body) {
 }
 
 /// Reads `top_logprobs`, or the entry of `include` that asks for the chosen tokens only.
-int read_response_logprobs(const Fields& body) {
+int read_included_logprobs(const Fields& body) {
   const auto top = body.whole("top_logprobs", 0, kMostTopLogprobs);
   if (top && *top > 0) return static_cast<int>(*top);
   const Json* include = body.array("include");
@@ -162,7 +162,7 @@ Exchange read_response(const Json& json, const ApiContext& context) {
   if (request.n != 1) body.refuse("n", "a response has one answer");
   request.max_tokens = read_max_tokens(body, {"max_output_tokens"}, 1);
   request.stops = read_stops(body, "stop");
-  request.top_logprobs = read_response_logprobs(body);
+  request.top_logprobs = read_included_logprobs(body);
   const Fields text = body.inside("text");
   request.grammar = read_grammar(body, request.warnings, {{text, "format"}});
   ResponseTools tools = read_response_tools(body, request.warnings);

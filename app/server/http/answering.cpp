@@ -53,7 +53,7 @@ class Running {
       // with several prompts, each must be checked often enough
       auto wait = prompts_.size() > 1 ? kShortWait : kWait;
       while (!done() && prompt.n_open > 0) {
-        std::optional<Update> update = prompt.generation->next(wait);
+        std::optional<Update> update = prompt.updates->next(wait);
         if (!update) break;
         wait = std::chrono::milliseconds(0);  // and take the updates that came with it
         take(prompt, *update, text);
@@ -69,13 +69,13 @@ class Running {
 
  private:
   struct Prompt {
-    std::shared_ptr<Generation> generation;
+    std::shared_ptr<RequestUpdates> updates;
     int first_choice;
     int n_open;  // open choices
   };
 
   void cancel() {
-    for (const Prompt& prompt : prompts_) prompt.generation->cancel();
+    for (const Prompt& prompt : prompts_) prompt.updates->cancel();
   }
 
   void take(Prompt& prompt, Update& update, std::string& text) {

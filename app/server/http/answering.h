@@ -14,7 +14,7 @@
 namespace snapkv::server {
 
 struct AnsweringContext {
-  Engine& engine;
+  RequestEngine& engine;
   Metrics& metrics;
   std::atomic<int>& n_active;  ///< answers that are being sent
   double ping_seconds = 30;

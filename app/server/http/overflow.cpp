@@ -45,7 +45,7 @@ bool asks_for_state(const std::string& header) {
 
 }  // namespace
 
-Overflow::Overflow(SSL_CTX* tls, Answer answer, std::function<void()> idle)
+Overflow::Overflow(SSL_CTX* tls, Handler answer, std::function<void()> idle)
     : tls_(tls),
       answer_(std::move(answer)),
       idle_(std::move(idle)),

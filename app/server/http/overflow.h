@@ -19,10 +19,10 @@ namespace snapkv::server {
 class Overflow {
  public:
   /// Serves the request whose whole header is `received`; owns the socket and `ssl`.
-  using Answer = std::function<void(int socket, SSL* ssl, std::string received)>;
+  using Handler = std::function<void(int socket, SSL* ssl, std::string received)>;
 
   /// `tls`: null for plain connections; must outlive this. `idle` is called now and then.
-  Overflow(SSL_CTX* tls, Answer answer, std::function<void()> idle);
+  Overflow(SSL_CTX* tls, Handler answer, std::function<void()> idle);
   ~Overflow();
   Overflow(const Overflow&) = delete;
   Overflow& operator=(const Overflow&) = delete;
@@ -54,7 +54,7 @@ class Overflow {
   static void close(const Client& client);
 
   SSL_CTX* const tls_;
-  const Answer answer_;
+  const Handler answer_;
   const std::function<void()> idle_;
   int wake_ = -1;  // an eventfd
   std::atomic<bool> stopping_ = false;

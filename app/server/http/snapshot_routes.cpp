@@ -17,20 +17,20 @@ namespace {
 /// nothing is stored.
 Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
   const auto n_tokens = std::ssize(snapshot.request.prompt.tokens);
-  const auto generation =
+  const auto updates =
       context.engine.make_snapshot(std::move(snapshot.request), snapshot.path, snapshot.notes);
   Json json = {{"name", snapshot.name}, {"object", "kv.snapshot"}, {"tokens", n_tokens}};
   Connection* connection = Connection::current();
   std::optional<ApiError> given_up;  // the reason for giving up
   while (true) {
-    const auto update = generation->next(std::chrono::milliseconds(100));
+    const auto update = updates->next(std::chrono::milliseconds(100));
     if (!update) {
       if (connection == nullptr || given_up) continue;
       try {
         check_client(*connection);
       } catch (const ApiError& e) {
         given_up = e;
-        generation->cancel();
+        updates->cancel();
       }
       continue;
     }

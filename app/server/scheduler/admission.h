@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "server/engine.h"
+#include "server/request_engine.h"
 #include "server/scheduler/job.h"
 #include "server/scheduler/store.h"
 #include "snapkv/prefill.h"

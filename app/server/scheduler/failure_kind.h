@@ -7,7 +7,7 @@
 #include <string>
 
 #include "server/file_error.h"
-#include "server/generation.h"
+#include "server/request.h"
 #include "snapkv/error.h"
 
 namespace snapkv::server {

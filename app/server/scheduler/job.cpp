@@ -10,7 +10,8 @@ namespace snapkv::server {
 
 bool Job::done() const {
   return !answers.empty() &&
-         std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.done(); });
+         std::all_of(answers.begin(), answers.end(),
+                     [](const RunningAnswer& a) { return a.done(); });
 }
 
 int n_answers(const Jobs& jobs) {

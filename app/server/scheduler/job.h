@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "server/engine.h"
-#include "server/generation.h"
-#include "server/scheduler/answer.h"
+#include "server/request.h"
+#include "server/request_engine.h"
 #include "server/scheduler/memory_account.h"
 #include "server/scheduler/prefix_store.h"
 #include "server/scheduler/request_plan.h"
+#include "server/scheduler/running_answer.h"
 
 namespace snapkv::server {
 
@@ -29,7 +29,7 @@ struct Job {
   int64_t id = 0;
   Request request;
   RequestPlan plan;
-  std::shared_ptr<Generation> client;
+  std::shared_ptr<RequestUpdates> client;
   std::optional<GrammarMatcher> matcher;  // for request.grammar, at its beginning
   std::string snapshot_path;              // file for its cache; empty: none
   std::string snapshot_notes;
@@ -50,7 +50,7 @@ struct Job {
   double compress_seconds_before = 0;        // of a kept session
   std::vector<AnswerPart::Token> scores;     // of the prompt's tokens, where they are wanted
 
-  std::vector<Answer> answers;
+  std::vector<RunningAnswer> answers;
   int64_t paid_tokens = 0;  // of each answer, tokens that `memory` has room for
 
   bool expired() const { return request.timeout > 0 && seconds_since(submitted) > request.timeout; }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "server/generation.h"
+#include "server/request.h"
 #include "snapkv/engine.h"
 
 namespace snapkv::server {

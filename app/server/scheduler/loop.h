@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "server/document_store.h"
-#include "server/engine.h"
+#include "server/request_engine.h"
 #include "server/scheduler/admission.h"
 #include "server/scheduler/grammar_cache.h"
 #include "server/scheduler/queue.h"

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "server/engine.h"
+#include "server/request_engine.h"
 #include "server/scheduler/job.h"
 
 namespace snapkv::server {

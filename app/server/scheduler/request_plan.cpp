@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "chat/document.h"
-#include "server/engine.h"
+#include "server/request_engine.h"
 
 namespace snapkv::server {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "server/engine.h"
-#include "server/generation.h"
+#include "server/request.h"
+#include "server/request_engine.h"
 #include "snapkv/engine.h"
 
 namespace snapkv::server {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "server/engine.h"
+#include "server/request_engine.h"
 #include "server/scheduler/request_plan.h"
 
 namespace snapkv::server {
@@ -20,7 +20,7 @@ class RequestRules {
   void complete(Request& request) const;
   /// Plans the memory of a complete request. Throws Refused if it can never be served.
   RequestPlan plan(const Request& request) const;
-  /// As Engine::fit().
+  /// As RequestEngine::fit().
   PromptFit fit(Request request) const;
 
  private:

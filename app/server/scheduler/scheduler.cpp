@@ -38,14 +38,14 @@ Scheduler::Scheduler(std::shared_ptr<const Model> model, const SchedulerOptions&
       loop_(model_, options_, queue_, grammars_, documents_),
       slot_files_(model_, rules_, queue_, loop_.store()) {}
 
-std::shared_ptr<Generation> Scheduler::submit(Request request) {
+std::shared_ptr<RequestUpdates> Scheduler::submit(Request request) {
   auto job = std::make_unique<Job>();
   job->request = std::move(request);
   return add(std::move(job));
 }
 
-std::shared_ptr<Generation> Scheduler::make_snapshot(Request request, const std::string& path,
-                                                     const std::string& notes) {
+std::shared_ptr<RequestUpdates> Scheduler::make_snapshot(Request request, const std::string& path,
+                                                         const std::string& notes) {
   auto job = std::make_unique<Job>();
   job->request = std::move(request);
   job->snapshot_path = path;
@@ -53,7 +53,7 @@ std::shared_ptr<Generation> Scheduler::make_snapshot(Request request, const std:
   return add(std::move(job));
 }
 
-std::shared_ptr<Generation> Scheduler::add(std::unique_ptr<Job> job) {
+std::shared_ptr<RequestUpdates> Scheduler::add(std::unique_ptr<Job> job) {
   rules_.complete(job->request);
   job->plan = rules_.plan(job->request);
   if (job->request.grammar) {
@@ -63,8 +63,8 @@ std::shared_ptr<Generation> Scheduler::add(std::unique_ptr<Job> job) {
       throw Refused(Refused::Kind::bad_request, e.what());
     }
   }
-  job->client = std::make_shared<Generation>();
-  const std::shared_ptr<Generation> client = job->client;
+  job->client = std::make_shared<RequestUpdates>();
+  const std::shared_ptr<RequestUpdates> client = job->client;
   const size_t needed = job->plan.needed_bytes();
   queue_.add(std::move(job), needed);
   return client;

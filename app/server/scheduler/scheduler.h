@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/document_store.h"
-#include "server/engine.h"
+#include "server/request_engine.h"
 #include "server/scheduler/grammar_cache.h"
 #include "server/scheduler/loop.h"
 #include "server/scheduler/queue.h"
@@ -20,7 +20,7 @@
 
 namespace snapkv::server {
 
-class Scheduler : public Engine {
+class Scheduler : public RequestEngine {
  public:
   Scheduler(std::shared_ptr<const Model> model, const SchedulerOptions& options);
   /// Cancels the requests that are left.
@@ -30,9 +30,9 @@ class Scheduler : public Engine {
 
   const Model& model() const override { return *model_; }
   const SchedulerOptions& options() const override { return options_; }
-  std::shared_ptr<Generation> submit(Request request) override;
-  std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
-                                            const std::string& notes) override;
+  std::shared_ptr<RequestUpdates> submit(Request request) override;
+  std::shared_ptr<RequestUpdates> make_snapshot(Request request, const std::string& path,
+                                                const std::string& notes) override;
   PromptFit fit(Request request) const override { return rules_.fit(std::move(request)); }
   DocumentStore& documents() override { return documents_; }
   void drain() override { queue_.drain(); }
@@ -45,7 +45,7 @@ class Scheduler : public Engine {
   SchedulerStats stats() const override { return queue_.stats(); }
 
  private:
-  std::shared_ptr<Generation> add(std::unique_ptr<Job> job);
+  std::shared_ptr<RequestUpdates> add(std::unique_ptr<Job> job);
 
   const std::shared_ptr<const Model> model_;
   const SchedulerOptions options_;

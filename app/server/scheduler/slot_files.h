@@ -21,7 +21,7 @@ class SlotFiles {
             Store& store)
       : model_(std::move(model)), rules_(rules), queue_(queue), store_(store) {}
 
-  // as those of Engine
+  // as those of RequestEngine
   void save(int64_t id, const std::string& path);
   int64_t restore(const std::string& path);
   void erase(int64_t id);

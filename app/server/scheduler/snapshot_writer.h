@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "server/document_store.h"
-#include "server/engine.h"
+#include "server/request_engine.h"
 #include "server/scheduler/file_writer.h"
 #include "server/scheduler/job.h"
 #include "server/scheduler/queue.h"

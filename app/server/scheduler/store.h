@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "server/engine.h"
+#include "server/request_engine.h"
 #include "server/scheduler/kept_sessions.h"
 #include "server/scheduler/memory_account.h"
 #include "server/scheduler/prefix_store.h"

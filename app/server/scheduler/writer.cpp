@@ -25,7 +25,7 @@ void Writer::begin(Job& job) {
                                std::min(most_tokens, room), job.matcher);
     }
     job.sessions.clear();
-    for (Answer& answer : job.answers) {
+    for (RunningAnswer& answer : job.answers) {
       if (most_tokens == 0) {  // the client wanted only the prompt to be read
         answer.end_at_length(*job.client);
         continue;
@@ -41,11 +41,11 @@ void Writer::begin(Job& job) {
 bool Writer::step(bool memory_comes_back) {
   const Clock::time_point begin = Clock::now();
   std::vector<Job*> jobs;
-  std::vector<Answer*> answers;
+  std::vector<RunningAnswer*> answers;
   for (const auto& job : jobs_) {
     if (job->failed || job->client->cancelled()) continue;
     if (!pay_for_next_token(*job, memory_comes_back)) continue;
-    for (Answer& answer : job->answers) {
+    for (RunningAnswer& answer : job->answers) {
       if (answer.done()) continue;
       jobs.push_back(job.get());
       answers.push_back(&answer);
@@ -60,10 +60,10 @@ bool Writer::step(bool memory_comes_back) {
   return !answers.empty();
 }
 
-void Writer::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers) {
+void Writer::decode(std::vector<Job*>& jobs, std::vector<RunningAnswer*>& answers) {
   std::vector<Session*> sessions;
   std::vector<int32_t> tokens;
-  for (Answer* answer : answers) {
+  for (RunningAnswer* answer : answers) {
     sessions.push_back(&answer->session());
     tokens.push_back(answer->next_token());
   }
@@ -75,7 +75,7 @@ void Writer::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers) {
     for (size_t i = 0; i < answers.size(); ++i) {  // continue with the answers that still can
       if (jobs[i]->failed) continue;
       std::vector<Job*> job = {jobs[i]};
-      std::vector<Answer*> answer = {answers[i]};
+      std::vector<RunningAnswer*> answer = {answers[i]};
       decode(job, answer);
     }
   };
@@ -101,7 +101,7 @@ void Writer::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers) {
 /// none. The answers, which had no limit of their own, then end, or wait if memory comes back.
 bool Writer::pay_for_next_token(Job& job, bool memory_comes_back) {
   int64_t n_longest = 0;
-  for (const Answer& answer : job.answers) {
+  for (const RunningAnswer& answer : job.answers) {
     if (!answer.done()) n_longest = std::max(n_longest, answer.n_generated());
   }
   if (n_longest < job.paid_tokens) return true;
@@ -112,7 +112,7 @@ bool Writer::pay_for_next_token(Job& job, bool memory_comes_back) {
     return true;
   }
   if (more > 0 && memory_comes_back) return false;
-  for (Answer& answer : job.answers) {
+  for (RunningAnswer& answer : job.answers) {
     if (!answer.done()) answer.end_at_length(*job.client);
   }
   return false;
@@ -136,7 +136,7 @@ void Writer::keep(Job& job) {
   Request& request = job.request;
   if (options_.reuse != Reuse::append || !request.reuses || request.n != 1) return;
   if (request.document) return;  // the document's tokens are not in the conversation's text
-  Answer& answer = job.answers[0];
+  RunningAnswer& answer = job.answers[0];
   KeptSession kept;
   kept.id = job.id;
   kept.request = request.id;

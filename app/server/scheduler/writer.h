@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "server/engine.h"
+#include "server/request_engine.h"
 #include "server/scheduler/grammar_cache.h"
 #include "server/scheduler/job.h"
 #include "server/scheduler/store.h"
@@ -39,7 +39,7 @@ class Writer {
 
  private:
   void begin(Job& job);
-  void decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers);
+  void decode(std::vector<Job*>& jobs, std::vector<RunningAnswer*>& answers);
   bool pay_for_next_token(Job& job, bool memory_comes_back);
   void finish();
   void keep(Job& job);

@@ -276,7 +276,7 @@ struct With final : Statement {
 };
 
 /// {% generation %}body{% endgeneration %}: transformers' mark of the text that a model writes
-struct Generation final : Statement {
+struct GenerationBlock final : Statement {
   using Statement::Statement;
   Flow execute(Interpreter& in, const ScopePtr& scope) const override;
   Block body;

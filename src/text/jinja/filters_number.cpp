@@ -170,11 +170,16 @@ Value round_filter(Interpreter&, const Value& value, Arguments& args) {
   return Value((how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
 }
 
-constexpr NamedFilter kNumberFilters[] = {
-    {"int", &int_filter}, {"float", &float_filter}, {"abs", &abs_filter}, {"round", &round_filter}};
-
 }  // namespace
 
-std::span<const NamedFilter> number_filters() { return kNumberFilters; }
+std::span<const NamedFilter> number_filters() {
+  static constexpr NamedFilter kFilters[] = {
+      {"int", &int_filter},
+      {"float", &float_filter},
+      {"abs", &abs_filter},
+      {"round", &round_filter},
+  };
+  return kFilters;
+}
 
 }  // namespace snapkv::jinja

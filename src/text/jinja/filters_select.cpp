@@ -98,19 +98,20 @@ Value attr(Interpreter& in, const Value& value, Arguments& args) {
   return in.attribute(value, text->bytes());
 }
 
-constexpr NamedFilter kSelectingFilters[] = {
-    {"default", &default_value},
-    {"d", &default_value},
-    {"map", &map},
-    {"select", &select<true, false>},
-    {"reject", &select<false, false>},
-    {"selectattr", &select<true, true>},
-    {"rejectattr", &select<false, true>},
-    {"attr", &attr},
-};
-
 }  // namespace
 
-std::span<const NamedFilter> selecting_filters() { return kSelectingFilters; }
+std::span<const NamedFilter> selecting_filters() {
+  static constexpr NamedFilter kFilters[] = {
+      {"default", &default_value},
+      {"d", &default_value},
+      {"map", &map},
+      {"select", &select<true, false>},
+      {"reject", &select<false, false>},
+      {"selectattr", &select<true, true>},
+      {"rejectattr", &select<false, true>},
+      {"attr", &attr},
+  };
+  return kFilters;
+}
 
 }  // namespace snapkv::jinja

@@ -244,17 +244,18 @@ Value sum(Interpreter& in, const Value& value, Arguments& args) {
   return total;
 }
 
-constexpr NamedFilter kSequenceFilters[] = {
-    {"length", &length},   {"count", &length},       {"first", &first},
-    {"last", &last},       {"list", &list},          {"reverse", &reverse},
-    {"sort", &sort},       {"dictsort", &dictsort},  {"unique", &unique},
-    {"groupby", &groupby}, {"items", &items_filter}, {"batch", &batch},
-    {"slice", &slice},     {"min", &extreme<false>}, {"max", &extreme<true>},
-    {"sum", &sum},
-};
-
 }  // namespace
 
-std::span<const NamedFilter> sequence_filters() { return kSequenceFilters; }
+std::span<const NamedFilter> sequence_filters() {
+  static constexpr NamedFilter kFilters[] = {
+      {"length", &length},   {"count", &length},       {"first", &first},
+      {"last", &last},       {"list", &list},          {"reverse", &reverse},
+      {"sort", &sort},       {"dictsort", &dictsort},  {"unique", &unique},
+      {"groupby", &groupby}, {"items", &items_filter}, {"batch", &batch},
+      {"slice", &slice},     {"min", &extreme<false>}, {"max", &extreme<true>},
+      {"sum", &sum},
+  };
+  return kFilters;
+}
 
 }  // namespace snapkv::jinja

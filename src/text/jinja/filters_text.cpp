@@ -234,30 +234,31 @@ Value tojson(Interpreter& in, const Value& value, Arguments& args) {
   return Value(write_json(in.budget(), value, style));
 }
 
-constexpr NamedFilter kTextFilters[] = {
-    {"upper", &changed_text<&upper>},
-    {"lower", &changed_text<&lower>},
-    {"capitalize", &changed_text<&capitalize>},
-    {"title", &title_filter},
-    {"trim", &trim},
-    {"string", &string},
-    {"safe", &safe},
-    {"escape", &escape},
-    {"e", &escape},
-    {"forceescape", &forceescape},
-    {"replace", &replace_filter},
-    {"indent", &indent},
-    {"format", &format},
-    {"join", &join},
-    {"center", &center},
-    {"truncate", &truncate},
-    {"wordcount", &wordcount},
-    {"urlencode", &urlencode},
-    {"tojson", &tojson},
-};
-
 }  // namespace
 
-std::span<const NamedFilter> text_filters() { return kTextFilters; }
+std::span<const NamedFilter> text_filters() {
+  static constexpr NamedFilter kFilters[] = {
+      {"upper", &changed_text<&upper>},
+      {"lower", &changed_text<&lower>},
+      {"capitalize", &changed_text<&capitalize>},
+      {"title", &title_filter},
+      {"trim", &trim},
+      {"string", &string},
+      {"safe", &safe},
+      {"escape", &escape},
+      {"e", &escape},
+      {"forceescape", &forceescape},
+      {"replace", &replace_filter},
+      {"indent", &indent},
+      {"format", &format},
+      {"join", &join},
+      {"center", &center},
+      {"truncate", &truncate},
+      {"wordcount", &wordcount},
+      {"urlencode", &urlencode},
+      {"tojson", &tojson},
+  };
+  return kFilters;
+}
 
 }  // namespace snapkv::jinja

@@ -211,7 +211,7 @@ class Parser : private ExpressionParser {
   }
 
   std::unique_ptr<const Statement> parse_generation(int line) {
-    auto node = bounds_.make<Generation>(line);
+    auto node = bounds_.make<GenerationBlock>(line);
     const OwnBody own(conditions_);
     const int loops = std::exchange(loops_, 0);  // transformers makes the body a function
     node->body = parse_whole_body(*node, "endgeneration");

@@ -77,7 +77,7 @@ Flow With::execute(Interpreter& in, const ScopePtr& scope) const {
   return in.execute(body, inner);
 }
 
-Flow Generation::execute(Interpreter& in, const ScopePtr& scope) const {
+Flow GenerationBlock::execute(Interpreter& in, const ScopePtr& scope) const {
   return in.execute(body, in.new_scope(scope));
 }
 

@@ -34,12 +34,12 @@ struct Parts {
     rules.complete(request);
     job->plan = rules.plan(request);
     job->request = std::move(request);
-    job->client = std::make_shared<Generation>();
+    job->client = std::make_shared<RequestUpdates>();
     return job;
   }
 
   /// Adds a job to those that wait; returns its client's side.
-  std::shared_ptr<Generation> add(const Request& request) {
+  std::shared_ptr<RequestUpdates> add(const Request& request) {
     Jobs jobs;
     jobs.push_back(job(request));
     auto client = jobs.front()->client;
@@ -79,7 +79,7 @@ inline std::shared_ptr<const KvPrefix> prefix_of(const std::string& text) {
 }
 
 /// The failure that comes next, if one does.
-inline std::optional<Failure> next_failure(Generation& client) {
+inline std::optional<Failure> next_failure(RequestUpdates& client) {
   const std::optional<Update> update = client.next(0ms);
   const auto* failure = update ? std::get_if<Failure>(&*update) : nullptr;
   return failure != nullptr ? std::optional(*failure) : std::nullopt;

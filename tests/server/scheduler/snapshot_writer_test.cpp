@@ -39,7 +39,7 @@ class Snapshots : public ::testing::Test {
   DocumentStore documents_{model()};
   RequestQueue queue_{{.n_parallel = 1, .max_queue = 1}, 0};
   SnapshotWriter snapshots_{model(), documents_, parts_.store, queue_, parts_.counts};
-  std::shared_ptr<Generation> client_;
+  std::shared_ptr<RequestUpdates> client_;
 };
 
 TEST_F(Snapshots, AreWrittenWithTheirRows) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "server/generation.h"
+#include "server/request.h"
 
 #include <utility>
 
 namespace snapkv::server {
 
-std::optional<Update> Generation::next(std::chrono::milliseconds wait) {
+std::optional<Update> RequestUpdates::next(std::chrono::milliseconds wait) {
   std::unique_lock lock(mutex_);
   if (!changed_.wait_for(lock, wait, [&] { return !updates_.empty(); })) return std::nullopt;
   Update update = std::move(updates_.front());
@@ -13,17 +13,17 @@ std::optional<Update> Generation::next(std::chrono::milliseconds wait) {
   return update;
 }
 
-void Generation::cancel() {
+void RequestUpdates::cancel() {
   const std::lock_guard lock(mutex_);
   cancelled_ = true;
 }
 
-bool Generation::cancelled() const {
+bool RequestUpdates::cancelled() const {
   const std::lock_guard lock(mutex_);
   return cancelled_;
 }
 
-void Generation::push(Update update) {
+void RequestUpdates::push(Update update) {
   {
     const std::lock_guard lock(mutex_);
     updates_.push_back(std::move(update));

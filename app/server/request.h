@@ -90,7 +90,7 @@ struct Request {
   std::shared_ptr<const Document> document;
   /// The texts among which each answer's sources are looked for; empty: they are not wanted.
   std::vector<CitableText> citable;
-  /// For Engine::make_snapshot(): writes every row; each question makes its own selection.
+  /// For RequestEngine::make_snapshot(): writes every row; each question makes its own selection.
   bool keeps_all = false;
   int zstd_level = 0;  ///< also for make_snapshot(): of the file; 0: none
   /// Time limit in seconds, after which the request ends with an error; 0: none.
@@ -174,7 +174,7 @@ using Update = std::variant<PromptProgress, PromptRead, AnswerPart, AnswerEnd, F
 
 /// The client's side of a request: passes updates in order from the engine's thread to the
 /// connection's. It is complete after a Failure, or after an AnswerEnd for each choice.
-class Generation {
+class RequestUpdates {
  public:
   /// Waits for the next update; returns nothing if none arrives in that time.
   std::optional<Update> next(std::chrono::milliseconds wait);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Engine: what computes the requests of all clients, as the formats of the API and HTTP see it, and
-// the options and numbers that it has. Scheduler is the one that computes.
+// RequestEngine: what computes the requests of all clients, as the formats of the API and HTTP see
+// it, and the options and numbers that it has. Scheduler is the one that computes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/document_store.h"
-#include "server/generation.h"
+#include "server/request.h"
 #include "snapkv/engine.h"
 
 namespace snapkv::server {
@@ -86,16 +86,16 @@ struct PromptFit {
 };
 
 /// Computes requests. All functions may be called by any thread.
-class Engine {
+class RequestEngine {
  public:
-  virtual ~Engine() = default;
+  virtual ~RequestEngine() = default;
 
   virtual const Model& model() const = 0;
   /// The options, with the sizes in force.
   virtual const SchedulerOptions& options() const = 0;
 
   /// Throws Refused at once if the request can never be served or may not wait.
-  virtual std::shared_ptr<Generation> submit(Request request) = 0;
+  virtual std::shared_ptr<RequestUpdates> submit(Request request) = 0;
 
   /// Whether submit() would take a prompt of this length, and how long it may be. Throws
   /// Refused{bad_request} for options that can't work.
@@ -103,8 +103,8 @@ class Engine {
 
   /// Reads a text and writes its compressed cache to a file. Updates: PromptProgress, then
   /// PromptRead and one AnswerEnd, or Failure. `notes` go into the file. Throws as submit().
-  virtual std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
-                                                    const std::string& notes) = 0;
+  virtual std::shared_ptr<RequestUpdates> make_snapshot(Request request, const std::string& path,
+                                                        const std::string& notes) = 0;
 
   /// The documents of snapshots, each opened once; requests take theirs from here.
   virtual DocumentStore& documents() = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Answer: one text that is being written for a client, with its session and its generator.
+// RunningAnswer: one text that is being written for a client, with its session and its generator.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/generation.h"
+#include "server/request.h"
 #include "snapkv/engine.h"
 #include "snapkv/generator.h"
 
@@ -18,21 +18,21 @@ namespace snapkv::server {
 /// A token with its probability and those of the most likely ones, as clients get them.
 AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token);
 
-class Answer {
+class RunningAnswer {
  public:
   using Clock = std::chrono::steady_clock;
 
   /// `request` must outlive this, and `session` has read its prompt. `most_tokens`: limit of the
   /// answer; with 0 only end_at_length() may be called. `matcher`: for the request's grammar, if it
   /// has one.
-  Answer(std::unique_ptr<Session> session, const Request& request, int choice, int64_t most_tokens,
-         std::optional<GrammarMatcher> matcher);
+  RunningAnswer(std::unique_ptr<Session> session, const Request& request, int choice,
+                int64_t most_tokens, std::optional<GrammarMatcher> matcher);
 
   /// Chooses the next token from the session's logits and reports it to the client. Throws as
   /// Sampler::sample().
-  void choose(Generation& client);
+  void choose(RequestUpdates& client);
   /// Ends the answer as if it had reached its token limit.
-  void end_at_length(Generation& client);
+  void end_at_length(RequestUpdates& client);
 
   bool done() const { return ended_; }
   /// The token that the session must decode next; not valid when done().
@@ -53,8 +53,8 @@ class Answer {
  private:
   bool choose_token();
   std::vector<CitedPassage> sources();
-  void report_token(Generation& client);
-  void end(Generation& client);
+  void report_token(RequestUpdates& client);
+  void end(RequestUpdates& client);
 
   const Request& request_;
   std::unique_ptr<Session> session_;

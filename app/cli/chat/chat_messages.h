@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Conversation: the messages of a chat, in the JSON of OpenAI and transformers.
+// ChatMessages: the messages of a chat, in the JSON of OpenAI and transformers.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 
 namespace snapkv::cli {
 
-class Conversation {
+class ChatMessages {
  public:
   using Json = nlohmann::ordered_json;
 
@@ -39,12 +39,12 @@ class Conversation {
   void save(const std::string& path) const;
   /// Reads what save() wrote, or a list of messages; contents must be text. Throws kRuntime,
   /// kUsage.
-  static Conversation load(const std::string& path);
+  static ChatMessages load(const std::string& path);
   /// Whether the file holds exactly what save() would write for its conversation. Throws as load().
   static bool is_saved(const std::string& path);
 
  private:
-  static Conversation from_json(Json parsed, const std::string& path);
+  static ChatMessages from_json(Json parsed, const std::string& path);
 
   std::string system_;
   Json turns_ = Json::array();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Family: how a class of Hugging Face models is presented in GGUF: the name of its architecture,
-// and its tensors. A new family is one row in families.cpp.
+// GgufMapping: how a class of Hugging Face models is presented in GGUF: the name of its
+// architecture, and its tensors. A new class is one row in gguf_mappings.cpp.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct TensorRow {
   bool optional = false;
 };
 
-struct Family {
+struct GgufMapping {
   std::string_view architecture;              // general.architecture
   std::span<const std::string_view> classes;  // config.json's `architectures`
   std::span<const TensorRow> layer;           // of every layer
@@ -41,6 +41,6 @@ struct Family {
   std::string_view activation_key = "hidden_act";
 };
 
-std::span<const Family> families();
+std::span<const GgufMapping> gguf_mappings();
 
 }  // namespace snapkv::huggingface

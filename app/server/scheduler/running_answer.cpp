@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "server/scheduler/answer.h"
+#include "server/scheduler/running_answer.h"
 
 #include <algorithm>
 #include <string_view>
@@ -10,7 +10,7 @@
 namespace snapkv::server {
 namespace {
 
-double seconds(Answer::Clock::duration duration) {
+double seconds(RunningAnswer::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
@@ -48,8 +48,8 @@ AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token)
   return reported;
 }
 
-Answer::Answer(std::unique_ptr<Session> session, const Request& request, int choice,
-               int64_t most_tokens, std::optional<GrammarMatcher> matcher)
+RunningAnswer::RunningAnswer(std::unique_ptr<Session> session, const Request& request, int choice,
+                             int64_t most_tokens, std::optional<GrammarMatcher> matcher)
     : request_(request),
       session_(std::move(session)),
       choice_(choice),
@@ -63,7 +63,7 @@ Answer::Answer(std::unique_ptr<Session> session, const Request& request, int cho
 
 /// Chooses a token. The session's logits are finite, so with a grammar an error comes from the
 /// grammar, and the client is to blame.
-bool Answer::choose_token() {
+bool RunningAnswer::choose_token() {
   if (sampler_.grammar() == nullptr) return generator_.choose();
   try {
     return generator_.choose();
@@ -72,7 +72,7 @@ bool Answer::choose_token() {
   }
 }
 
-void Answer::choose(Generation& client) {
+void RunningAnswer::choose(RequestUpdates& client) {
   if (choose_token()) {
     const auto now = Clock::now();
     if (n_generated() > 1) longest_gap_ = std::max(longest_gap_, seconds(now - last_token_));
@@ -82,7 +82,7 @@ void Answer::choose(Generation& client) {
   if (generator_.done()) end(client);
 }
 
-void Answer::report_token(Generation& client) {
+void RunningAnswer::report_token(RequestUpdates& client) {
   const Model& model = session_->model();
   const GeneratedToken& token = generator_.token();
   raw_text_ += model.piece(token.id, /*special=*/true);
@@ -96,14 +96,14 @@ void Answer::report_token(Generation& client) {
   client.push(std::move(part));
 }
 
-void Answer::end_at_length(Generation& client) {
+void RunningAnswer::end_at_length(RequestUpdates& client) {
   generator_.stop(StopReason::length);
   end(client);
 }
 
 /// The passages of the request's texts that the answer attended to; none if the template has
 /// changed all of these texts.
-std::vector<CitedPassage> Answer::sources() {
+std::vector<CitedPassage> RunningAnswer::sources() {
   if (request_.citable.empty()) return {};
   std::vector<std::string_view> texts;
   for (const CitableText& citable : request_.citable) texts.push_back(citable.text);
@@ -125,7 +125,7 @@ std::vector<CitedPassage> Answer::sources() {
   return passages;
 }
 
-void Answer::end(Generation& client) {
+void RunningAnswer::end(RequestUpdates& client) {
   AnswerPart rest{.choice = choice_, .text = generator_.rest(), .tokens = {}};
   if (!rest.text.empty()) client.push(std::move(rest));
   client.push(AnswerEnd{choice_, finish_reason(generator_.stop_reason()), generator_.stop_string(),
@@ -133,12 +133,12 @@ void Answer::end(Generation& client) {
   ended_ = true;
 }
 
-std::vector<int32_t> Answer::read_tokens() const {
+std::vector<int32_t> RunningAnswer::read_tokens() const {
   const std::vector<int32_t>& ids = generator_.ids();
   return {ids.begin(), ids.begin() + (session_->n_past() - n_prompt_)};
 }
 
-std::vector<int32_t> Answer::unread() const {
+std::vector<int32_t> RunningAnswer::unread() const {
   const std::vector<int32_t>& ids = generator_.ids();
   return {ids.begin() + (session_->n_past() - n_prompt_), ids.end()};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "huggingface/family.h"
+#include "huggingface/gguf_mapping.h"
 
 namespace snapkv::huggingface {
 namespace {
@@ -109,7 +109,7 @@ constexpr std::string_view kQwen3Moe[] = {"Qwen3MoeForCausalLM"};
 constexpr std::string_view kGemma3[] = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
 constexpr std::string_view kPhi3[] = {"Phi3ForCausalLM"};
 
-constexpr Family kFamilies[] = {
+constexpr GgufMapping kMappings[] = {
     {.architecture = "llama", .classes = kLlama, .layer = kLlamaLayer},
     {.architecture = "llama",
      .classes = kMixtral,
@@ -135,6 +135,6 @@ constexpr Family kFamilies[] = {
 
 }  // namespace
 
-std::span<const Family> families() { return kFamilies; }
+std::span<const GgufMapping> gguf_mappings() { return kMappings; }
 
 }  // namespace snapkv::huggingface

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cli/chat/conversation.h"
+#include "cli/chat/chat_messages.h"
 
 #include <nlohmann/json.hpp>
 
@@ -11,7 +11,7 @@
 namespace snapkv::cli {
 namespace {
 
-using Json = Conversation::Json;
+using Json = ChatMessages::Json;
 
 Json message(const std::string& role, const std::string& content) {
   return {{"role", role}, {"content", content}};
@@ -24,18 +24,18 @@ bool is_message(const Json& value) {
 
 }  // namespace
 
-void Conversation::add(const std::string& role, const std::string& content) {
+void ChatMessages::add(const std::string& role, const std::string& content) {
   turns_.push_back(message(role, content));
 }
 
-std::optional<std::string> Conversation::last_user() const {
+std::optional<std::string> ChatMessages::last_user() const {
   for (auto turn = turns_.rbegin(); turn != turns_.rend(); ++turn) {
     if ((*turn)["role"] == "user") return (*turn)["content"].get<std::string>();
   }
   return std::nullopt;
 }
 
-std::optional<std::string> Conversation::take_last_user() {
+std::optional<std::string> ChatMessages::take_last_user() {
   for (size_t i = turns_.size(); i > 0; --i) {
     if (turns_[i - 1]["role"] != "user") continue;
     std::string content = turns_[i - 1]["content"];
@@ -45,14 +45,14 @@ std::optional<std::string> Conversation::take_last_user() {
   return std::nullopt;
 }
 
-Json Conversation::messages() const {
+Json ChatMessages::messages() const {
   Json all = Json::array();
   if (!system_.empty()) all.push_back(message("system", system_));
   for (const Json& turn : turns_) all.push_back(turn);
   return all;
 }
 
-Json Conversation::messages_with_last_answer(const std::string& content) const {
+Json ChatMessages::messages_with_last_answer(const std::string& content) const {
   Json all = messages();
   for (auto at = all.rbegin(); at != all.rend(); ++at) {
     if ((*at)["role"] != "assistant") continue;
@@ -62,26 +62,26 @@ Json Conversation::messages_with_last_answer(const std::string& content) const {
   return all;
 }
 
-void Conversation::save(const std::string& path) const {
+void ChatMessages::save(const std::string& path) const {
   write_file(path, Json{{"messages", messages()}}.dump(1) + "\n");
 }
 
-Conversation Conversation::load(const std::string& path) {
+ChatMessages ChatMessages::load(const std::string& path) {
   return from_json(eval::parse_json(read_text(path)), path);
 }
 
-bool Conversation::is_saved(const std::string& path) {
+bool ChatMessages::is_saved(const std::string& path) {
   const Json parsed = eval::parse_json(read_text(path));
   return Json{{"messages", from_json(parsed, path).messages()}} == parsed;
 }
 
-Conversation Conversation::from_json(Json parsed, const std::string& path) {
+ChatMessages ChatMessages::from_json(Json parsed, const std::string& path) {
   if (parsed.is_object() && parsed.contains("messages")) parsed = Json(parsed["messages"]);
   if (!parsed.is_array()) {
     fail(ErrorCode::kUsage, "{}: a JSON object with 'messages' is expected, or a list of messages",
          path);
   }
-  Conversation conversation;
+  ChatMessages conversation;
   for (size_t i = 0; i < parsed.size(); ++i) {
     if (!is_message(parsed[i])) {
       fail(ErrorCode::kUsage, "{}: message {} has no 'role' and 'content' that are texts", path, i);
