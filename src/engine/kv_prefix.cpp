@@ -79,11 +79,11 @@ void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& sessio
     fail(ErrorCode::kUsage, "policy {} observes every query of a prompt: it can't use a prefix",
          session.policy->info().name);
   }
-  const int64_t window = std::max(session.policy->window_size(), 1);
-  if (n_tokens - n < window) {
+  const int64_t window_size = std::max(session.policy->window_size(), 1);
+  if (n_tokens - n < window_size) {
     fail(ErrorCode::kUsage,
          "n_from_prefix {} leaves {} of {} tokens to read, the policy's window needs {}", n,
-         n_tokens - n, n_tokens, window);
+         n_tokens - n, n_tokens, window_size);
   }
   if (!std::equal(rows.tokens.begin(), rows.tokens.begin() + n, tokens.begin())) {
     fail(ErrorCode::kUsage, "the prompt does not begin with the {} tokens of the prefix", n);

@@ -144,8 +144,8 @@ void prefill_after(Session& session, std::shared_ptr<const KvPrefix> prefix,
   const std::span<const int32_t> before = prefix->tokens();
   std::vector<int32_t> all(before.begin(), before.end());
   all.insert(all.end(), tokens.begin(), tokens.end());
-  const int64_t window = std::max(1, policy_window(session.options().kv));
-  const int64_t n = std::min(std::ssize(before), std::ssize(all) - window);
+  const int64_t window_size = std::max(1, policy_window(session.options().kv));
+  const int64_t n = std::min(std::ssize(before), std::ssize(all) - window_size);
   // everything fits into the window, whose queries are computed anyway
   if (n < 1) return session.prefill(all, {.progress = progress});
   session.prefill(all,

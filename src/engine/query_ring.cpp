@@ -5,17 +5,18 @@
 
 namespace snapkv {
 
-QueryRing::QueryRing(Backend& backend, const ModelConfig& config, int window)
-    : storage_(backend.allocate(config.n_layer * window * config.n_q() * sizeof(float), kLabel)),
-      window_(window),
+QueryRing::QueryRing(Backend& backend, const ModelConfig& config, int window_size)
+    : storage_(
+          backend.allocate(config.n_layer * window_size * config.n_q() * sizeof(float), kLabel)),
+      window_size_(window_size),
       token_floats_(config.n_q()) {}
 
 void QueryRing::fill(Backend& backend, int il, const Tensor& q) {
   const int64_t n = q.shape[0];
-  SNAPKV_CHECK(1 <= n && n <= window_);
+  SNAPKV_CHECK(1 <= n && n <= window_size_);
   backend.copy(slot(il, 0), q.data, n * token_floats_ * sizeof(float));
   size_ = n;
-  next_ = n % window_;
+  next_ = n % window_size_;
 }
 
 void QueryRing::push(Backend& backend, int il, const void* q) {
@@ -23,16 +24,16 @@ void QueryRing::push(Backend& backend, int il, const void* q) {
 }
 
 void QueryRing::advance() {
-  size_ = std::min(size_ + 1, window_);
-  next_ = (next_ + 1) % window_;
+  size_ = std::min(size_ + 1, window_size_);
+  next_ = (next_ + 1) % window_size_;
 }
 
 Buffer QueryRing::last(Backend& backend, int il, int64_t n) const {
   SNAPKV_CHECK(1 <= n && n <= size_);
   const size_t token = token_floats_ * sizeof(float);
   Buffer out = backend.allocate(n * token, "queries of the window");
-  const int64_t first = (next_ + window_ - n) % window_;
-  const int64_t until_wrap = std::min(n, window_ - first);
+  const int64_t first = (next_ + window_size_ - n) % window_size_;
+  const int64_t until_wrap = std::min(n, window_size_ - first);
   char* to = static_cast<char*>(out.data());
   backend.copy(to, slot(il, first), until_wrap * token);
   backend.copy(to + until_wrap * token, slot(il, 0), (n - until_wrap) * token);

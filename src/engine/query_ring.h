@@ -15,10 +15,10 @@ namespace snapkv {
 class QueryRing {
  public:
   QueryRing() = default;  // holds nothing
-  QueryRing(Backend& backend, const ModelConfig& config, int window);
+  QueryRing(Backend& backend, const ModelConfig& config, int window_size);
   static constexpr const char* kLabel = "queries of the last tokens";
 
-  explicit operator bool() const { return window_ > 0; }
+  explicit operator bool() const { return window_size_ > 0; }
   size_t bytes() const { return storage_.bytes(); }
   /// Number of tokens whose queries it holds: at most the window, and the same for every layer.
   int64_t size() const { return size_; }
@@ -33,7 +33,7 @@ class QueryRing {
   /// Undoes push() if no advance() will follow: stops counting the oldest token's query, which
   /// push() may have overwritten. A window of one token keeps its only query.
   void drop_pushed() {
-    if (size_ == window_ && size_ > 1) --size_;
+    if (size_ == window_size_ && size_ > 1) --size_;
   }
 
   /// The queries of the last n tokens, oldest first: [n, n_head, head_dim] f32.
@@ -41,11 +41,11 @@ class QueryRing {
 
  private:
   float* slot(int il, int64_t i) const {
-    return static_cast<float*>(storage_.data()) + (il * window_ + i) * token_floats_;
+    return static_cast<float*>(storage_.data()) + (il * window_size_ + i) * token_floats_;
   }
 
-  Buffer storage_;  // [n_layer, window, n_head, head_dim] f32
-  int64_t window_ = 0;
+  Buffer storage_;  // [n_layer, window_size, n_head, head_dim] f32
+  int64_t window_size_ = 0;
   int64_t token_floats_ = 0;  // n_head * head_dim
   int64_t size_ = 0;
   int64_t next_ = 0;  // slot of the next token

@@ -134,14 +134,14 @@ class Loader {
 
   /// Makes room for the file's queries, if the session keeps any.
   void make_queries() {
-    const int64_t window = s_.has_decode_limit() ? s_.policy->window_size() : 0;
-    const int64_t least = std::min<int64_t>(window, 1);
-    if (file_.n_queries < least || file_.n_queries > window) {
+    const int64_t window_size = s_.has_decode_limit() ? s_.policy->window_size() : 0;
+    const int64_t least = std::min<int64_t>(window_size, 1);
+    if (file_.n_queries < least || file_.n_queries > window_size) {
       fail_damaged(blocks_.path(), "n_queries is {}, expected {} to {}", file_.n_queries, least,
-                   window);
+                   window_size);
     }
-    if (window == 0) return;
-    ring_ = QueryRing(s_.backend(), s_.architecture().config(), static_cast<int>(window));
+    if (window_size == 0) return;
+    ring_ = QueryRing(s_.backend(), s_.architecture().config(), static_cast<int>(window_size));
   }
   QueryRing take_queries() { return std::move(ring_); }
 

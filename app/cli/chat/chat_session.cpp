@@ -72,8 +72,8 @@ int64_t ChatSession::reusable_rows(std::span<const int32_t> tokens) const {
   const auto n_both = static_cast<std::ptrdiff_t>(std::min(old.size(), tokens.size()));
   const int64_t n_alike =
       std::mismatch(old.begin(), old.begin() + n_both, tokens.begin()).first - old.begin();
-  const int64_t window = std::max(1, policy_window(kv));
-  const int64_t n = std::min(n_alike, std::ssize(tokens) - window);
+  const int64_t window_size = std::max(1, policy_window(kv));
+  const int64_t n = std::min(n_alike, std::ssize(tokens) - window_size);
   return n >= kLeastReuse ? n : 0;
 }
 

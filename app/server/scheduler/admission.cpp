@@ -48,7 +48,7 @@ void score_tokens(Job& job, PrefillPrompt& prompt) {
 }
 
 /// The tokens of the policy's window, which are computed even if the rows are there.
-int64_t window_of(const Request& request) {
+int64_t window_size(const Request& request) {
   return std::max(1, policy_window(request.session.kv));
 }
 
@@ -174,11 +174,11 @@ void Admission::find_prefix(Job& job) {
     match.prefix = request.document->rows;
     const int64_t n_document = std::ssize(match.prefix->tokens());
     match.n_tokens =
-        std::min(n_document, n_document + std::ssize(tokens) - window_of(request));
+        std::min(n_document, n_document + std::ssize(tokens) - window_size(request));
   } else {
     if (!request.reuses || policy_info(request.session.kv.name).observes) return;
     match = store_.find_prefix(tokens, job.sessions[0]->n_ctx());
-    match.n_tokens = std::min(match.n_tokens, std::ssize(tokens) - window_of(request));
+    match.n_tokens = std::min(match.n_tokens, std::ssize(tokens) - window_size(request));
     if (match.n_tokens < kLeastReuse) return;
   }
   job.n_reused = match.n_tokens;
