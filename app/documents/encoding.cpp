@@ -29,7 +29,7 @@ Census census_of(std::string_view bytes) {
   bool after_high = false;
   for (size_t at = 0; at < bytes.size();) {
     const auto c = static_cast<unsigned char>(bytes[at]);
-    const int n = utf8::valid_length(bytes.substr(at));
+    const size_t n = utf8::valid_length(bytes.substr(at));
     const bool is_high = n == 0;
     if (is_high) {
       ++census.n_high;
@@ -43,7 +43,7 @@ Census census_of(std::string_view bytes) {
       census.n_control += (c < 0x20 && !(c >= '\t' && c <= '\r') && c != 0x1b) || c == 0x7f ? 1 : 0;
     }
     after_high = is_high;
-    at += static_cast<size_t>(std::max(n, 1));
+    at += std::max<size_t>(n, 1);
   }
   return census;
 }

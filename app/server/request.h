@@ -140,7 +140,7 @@ struct PromptRead {
 
 /// More text of one answer. The texts of one choice together are valid UTF-8.
 struct AnswerPart {
-  int choice = 0;
+  size_t choice = 0;
   std::string text;  ///< empty while a character or a stop string is incomplete
   struct Token {
     TokenProbability chosen;
@@ -155,7 +155,7 @@ enum class FinishReason { stop, length };
 
 /// One answer is complete.
 struct AnswerEnd {
-  int choice = 0;
+  size_t choice = 0;
   FinishReason reason = FinishReason::stop;
   std::string stop;         ///< the stop string that was found; empty for an end token or a limit
   int64_t n_generated = 0;  ///< tokens, without the end token

@@ -13,7 +13,7 @@ unsigned char byte_at(std::string_view text, size_t i) {
 
 /// The length that a lead byte announces, and the range of the second byte.
 struct Lead {
-  int length;
+  size_t length;
   unsigned char low, high;
 };
 
@@ -32,17 +32,17 @@ Lead lead_of(unsigned char c) {
 
 /// How many bytes of `text` fit what its first byte announces, and how many it announces.
 struct Prefix {
-  int length;
-  int announced;
+  size_t length;
+  size_t announced;
 };
 
 Prefix prefix_of(std::string_view text) {
   if (text.empty()) return {0, 0};
   const Lead lead = lead_of(byte_at(text, 0));
   if (lead.length == 0) return {0, 0};
-  int n = 1;
-  while (n < lead.length && n < static_cast<int>(std::min<size_t>(text.size(), 4))) {
-    const unsigned char c = byte_at(text, static_cast<size_t>(n));
+  size_t n = 1;
+  while (n < lead.length && n < text.size()) {
+    const unsigned char c = byte_at(text, n);
     const bool continues = n == 1 ? c >= lead.low && c <= lead.high : c >= 0x80 && c <= 0xbf;
     if (!continues) return {n, 0};
     ++n;
@@ -52,17 +52,17 @@ Prefix prefix_of(std::string_view text) {
 
 }  // namespace
 
-int valid_length(std::string_view text) {
+size_t valid_length(std::string_view text) {
   const Prefix p = prefix_of(text);
   return p.length == p.announced ? p.length : 0;
 }
 
-int incomplete_length(std::string_view text) {
+size_t incomplete_length(std::string_view text) {
   const Prefix p = prefix_of(text);
   return p.length < p.announced ? p.length : 0;
 }
 
-uint32_t code_point(const char* at, int length) {
+uint32_t code_point(const char* at, size_t length) {
   const auto byte = [&](int i) { return static_cast<uint32_t>(static_cast<unsigned char>(at[i])); };
   switch (length) {
     case 1:
@@ -113,9 +113,9 @@ size_t valid_prefix(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
     const size_t n_ascii = ascii_prefix(text.substr(at));
-    const int n = n_ascii > 0 ? 0 : valid_length(text.substr(at));
+    const size_t n = n_ascii > 0 ? 0 : valid_length(text.substr(at));
     if (n_ascii == 0 && n == 0) break;
-    at += n_ascii + static_cast<size_t>(n);
+    at += n_ascii + n;
   }
   return at;
 }
@@ -124,9 +124,9 @@ std::string with_replacements(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const int n = valid_length(text);
-    out += n > 0 ? text.substr(0, static_cast<size_t>(n)) : kReplacement;
-    text.remove_prefix(static_cast<size_t>(n > 0 ? n : 1));
+    const size_t n = valid_length(text);
+    out += n > 0 ? text.substr(0, n) : kReplacement;
+    text.remove_prefix(n > 0 ? n : 1);
   }
   return out;
 }

@@ -15,20 +15,20 @@ namespace snapkv::utf8 {
 inline constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 /// The length in bytes of the character at the start of `text`; 0 if it is not valid.
-int valid_length(std::string_view text);
+size_t valid_length(std::string_view text);
 
 /// The length in bytes of `text`'s longest prefix that begins a valid character but is not a whole
 /// one; 0 if nothing appended can make `text` valid. "\xe2\x96" gives 2, "\xe2\x28" gives 0.
-int incomplete_length(std::string_view text);
+size_t incomplete_length(std::string_view text);
 
 /// The length in bytes of a valid character that begins with this byte; 1 if none does.
-inline int length_by_lead(char lead) {
+inline size_t length_by_lead(char lead) {
   constexpr uint8_t kLengths[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
   return kLengths[static_cast<unsigned char>(lead) >> 4];
 }
 
 /// The code point of the valid character of `length` bytes at `at`.
-uint32_t code_point(const char* at, int length);
+uint32_t code_point(const char* at, size_t length);
 
 /// Appends a code point up to U+10FFFF that is not a surrogate.
 void append(std::string& out, uint32_t code_point);

@@ -29,7 +29,7 @@ struct Piece {
   enum class Kind { content, reasoning, tool_begin, tool_arguments };
   Kind kind = Kind::content;
   std::string text;  ///< for Kind::tool_begin, the function's name
-  int call = 0;      ///< for tool calls, the call's index in the answer, which the parser leaves 0
+  size_t call = 0;   ///< for tool calls, the call's index in the answer, which the parser leaves 0
 };
 
 class AnswerParser {

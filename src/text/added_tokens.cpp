@@ -15,7 +15,7 @@ int64_t code_point_before(std::string_view text, size_t at) {
   if (at == 0) return -1;
   size_t begin = at - 1;
   while (begin > 0 && (text[begin] & 0xc0) == 0x80) --begin;
-  return utf8::code_point(text.data() + begin, static_cast<int>(at - begin));
+  return utf8::code_point(text.data() + begin, at - begin);
 }
 
 int64_t code_point_at(std::string_view text, size_t at) {

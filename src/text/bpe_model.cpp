@@ -69,8 +69,8 @@ void BpeModel::index_first_symbols() {
   }
   if (options_.alphabet == Alphabet::bytes) return;
   for (const auto& [text, id] : vocab_.ids) {
-    const int n = utf8::valid_length(text);
-    if (n > 0 && text.size() == static_cast<size_t>(n) && text_may_be_[id]) {
+    const size_t n = utf8::valid_length(text);
+    if (n > 0 && text.size() == n && text_may_be_[id]) {
       character_symbols_.emplace(utf8::code_point(text.data(), n), id);
     }
   }
@@ -96,8 +96,8 @@ void BpeModel::add_merges(const Merges& merges) {
     const int32_t a = intern(left);
     const int32_t b = intern(right);
     for (const auto& [part, symbol] : {std::pair{left, a}, std::pair{right, b}}) {
-      const int n = utf8::valid_length(part);
-      if (options_.alphabet == Alphabet::characters && part.size() == static_cast<size_t>(n)) {
+      const size_t n = utf8::valid_length(part);
+      if (options_.alphabet == Alphabet::characters && part.size() == n) {
         character_symbols_.emplace(utf8::code_point(part.data(), n), symbol);
       }
     }
@@ -109,12 +109,12 @@ void BpeModel::add_merges(const Merges& merges) {
 void BpeModel::note_neighbours(std::string_view left, std::string_view right) {
   if (left.empty() || right.empty()) return;
   std::string_view a = last_character(left);
-  std::string_view b = right.substr(0, static_cast<size_t>(std::max(utf8::valid_length(right), 1)));
+  std::string_view b = right.substr(0, std::max<size_t>(utf8::valid_length(right), 1));
   std::string raw;
   if (options_.alphabet == Alphabet::bytes) {
-    const int n = utf8::valid_length(a);
+    const size_t n = utf8::valid_length(a);
     const int x = n > 0 ? byte_alphabet::byte_of(utf8::code_point(a.data(), n)) : -1;
-    const int m = utf8::valid_length(b);
+    const size_t m = utf8::valid_length(b);
     const int y = m > 0 ? byte_alphabet::byte_of(utf8::code_point(b.data(), m)) : -1;
     if (x < 0 || y < 0) return;  // no bytes are spelled like this
     raw = {static_cast<char>(x), static_cast<char>(y)};
@@ -135,14 +135,14 @@ bool BpeModel::may_join(std::string_view a, std::string_view b) const {
 
 std::string_view BpeModel::first_character(std::string_view word) const {
   if (options_.alphabet == Alphabet::bytes) return word.substr(0, 1);
-  return word.substr(0, static_cast<size_t>(std::max(utf8::valid_length(word), 1)));
+  return word.substr(0, std::max<size_t>(utf8::valid_length(word), 1));
 }
 
 int32_t BpeModel::first_symbol(std::string_view character) const {
   if (options_.alphabet == Alphabet::bytes) {
     return byte_symbols_[static_cast<unsigned char>(character[0])];
   }
-  const auto c = utf8::code_point(character.data(), static_cast<int>(character.size()));
+  const auto c = utf8::code_point(character.data(), character.size());
   const auto at = character_symbols_.find(c);
   return at == character_symbols_.end() ? -1 : at->second;
 }

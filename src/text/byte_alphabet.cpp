@@ -10,7 +10,7 @@ constexpr uint32_t kFirstMoved = 0x100;
 constexpr uint32_t kLastMoved = 0x143;
 constexpr std::string_view kDigits = "0123456789ABCDEF";
 
-constexpr bool is_itself(int byte) {
+constexpr bool is_itself(uint32_t byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
 }
 
@@ -19,12 +19,12 @@ struct Moved {
   std::array<uint32_t, 256> code_points{};
   constexpr Moved() {
     uint32_t next = 0;
-    for (int byte = 0; byte < 256; ++byte) {
+    for (uint32_t byte = 0; byte < 256; ++byte) {
       if (is_itself(byte)) {
-        code_points[static_cast<size_t>(byte)] = static_cast<uint32_t>(byte);
+        code_points[byte] = byte;
       } else {
         bytes[next] = static_cast<uint8_t>(byte);
-        code_points[static_cast<size_t>(byte)] = kFirstMoved + next++;
+        code_points[byte] = kFirstMoved + next++;
       }
     }
   }
@@ -54,11 +54,11 @@ void append(std::string& out, std::string_view bytes) {
 std::optional<std::string> bytes_of(std::string_view token) {
   std::string out;
   while (!token.empty()) {
-    const int n = utf8::valid_length(token);
+    const size_t n = utf8::valid_length(token);
     const int byte = n > 0 ? byte_of(utf8::code_point(token.data(), n)) : -1;
     if (byte < 0) return std::nullopt;
     out += static_cast<char>(byte);
-    token.remove_prefix(static_cast<size_t>(n));
+    token.remove_prefix(n);
   }
   return out;
 }

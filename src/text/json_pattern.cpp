@@ -126,7 +126,7 @@ std::optional<RegexMatch> JsonPattern::Scanner::next() {
     if (!match) break;
     const bool again = match->begin == match->end && last_end_ == match->end;
     if (again) {
-      at_ += at_ < text_.size() ? static_cast<size_t>(utf8::length_by_lead(text_[at_])) : 1;
+      at_ += at_ < text_.size() ? utf8::length_by_lead(text_[at_]) : 1;
     } else {
       at_ = match->end;
       last_end_ = match->end;

@@ -59,11 +59,11 @@ class Strip final : public Normalizer {
   Strip(bool left, bool right) : left_(left), right_(right) {}
   std::string apply(std::string_view text) const override {
     const auto space_at = [&](size_t at) {
-      const int n = utf8::length_by_lead(text[at]);
-      return unicode::is_white_space(utf8::code_point(text.data() + at, n)) ? n : 0;
+      const size_t n = utf8::length_by_lead(text[at]);
+      return unicode::is_white_space(utf8::code_point(text.data() + at, n)) ? n : size_t{0};
     };
     while (left_ && !text.empty() && space_at(0) > 0) {
-      text.remove_prefix(static_cast<size_t>(space_at(0)));
+      text.remove_prefix(space_at(0));
     }
     while (right_ && !text.empty()) {
       size_t last = text.size() - 1;

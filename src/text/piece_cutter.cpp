@@ -141,8 +141,8 @@ class SplitCharacters final : public PieceCutter::Step {
       cut.begin(piece);
       size_t done = 0;
       for (size_t at = 0; at < piece.text.size();) {
-        const int n = utf8::length_by_lead(piece.text[at]);
-        const size_t next = at + static_cast<size_t>(n);
+        const size_t n = utf8::length_by_lead(piece.text[at]);
+        const size_t next = at + n;
         if (matches_(utf8::code_point(piece.text.data() + at, n))) {
           if (at > done) cut.add(done, at, false);
           cut.add(at, next, true);

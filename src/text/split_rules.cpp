@@ -109,9 +109,9 @@ std::string shortened(std::string_view text, const std::vector<CodePointSet>& se
     out += text.substr(0, ascii);
     text.remove_prefix(ascii);
     while (!text.empty() && (text[0] & 0x80) != 0) {
-      const int n = utf8::length_by_lead(text[0]);
+      const size_t n = utf8::length_by_lead(text[0]);
       out += byte_of(utf8::code_point(text.data(), n), sets);
-      text.remove_prefix(static_cast<size_t>(n));
+      text.remove_prefix(n);
     }
   }
   return out;

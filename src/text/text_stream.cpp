@@ -25,10 +25,7 @@ std::vector<size_t> borders_of(std::string_view text) {
 /// Bytes of the longest prefix of `text` that begins a valid character; at least 1.
 size_t broken_length(std::string_view text) {
   size_t n = 1;
-  while (n < text.size() &&
-         utf8::incomplete_length(text.substr(0, n + 1)) == static_cast<int>(n + 1)) {
-    ++n;
-  }
+  while (n < text.size() && utf8::incomplete_length(text.substr(0, n + 1)) == n + 1) ++n;
   return n;
 }
 
@@ -52,11 +49,11 @@ std::string TextStream::decode(std::string_view bytes, bool at_end) {
   std::string_view rest = bytes_;
   std::string text;
   while (!rest.empty()) {
-    const int n = utf8::valid_length(rest);
+    const size_t n = utf8::valid_length(rest);
     if (n > 0) {
-      text += rest.substr(0, static_cast<size_t>(n));
-      rest.remove_prefix(static_cast<size_t>(n));
-    } else if (!at_end && utf8::incomplete_length(rest) == std::ssize(rest)) {
+      text += rest.substr(0, n);
+      rest.remove_prefix(n);
+    } else if (!at_end && utf8::incomplete_length(rest) == rest.size()) {
       break;
     } else {
       text += utf8::kReplacement;

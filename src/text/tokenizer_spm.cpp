@@ -28,7 +28,7 @@ constexpr VocabDefaults kSpmDefaults = {.bos = 1,
 /// bytes as the first one announces, and so spells the space in "\xe9 " wrongly; for valid text
 /// there is no difference.)
 std::string_view first_symbol(std::string_view text) {
-  const auto announced = static_cast<size_t>(utf8::length_by_lead(text[0]));
+  const auto announced = utf8::length_by_lead(text[0]);
   size_t n = 1;
   while (n < announced && n < text.size() && (text[n] & 0xc0) == 0x80) ++n;
   return text.substr(0, n);

@@ -132,7 +132,7 @@ std::string UnigramTokenizer::normalized(std::string_view text) const {
       n = replacement.length;
       put(replacement.text);
     } else {
-      n = static_cast<size_t>(utf8::valid_length(text));
+      n = utf8::valid_length(text);
       put(n > 0 ? text.substr(0, n) : utf8::kReplacement);
       n = std::max<size_t>(n, 1);
     }

@@ -108,7 +108,7 @@ void normalize_segment(std::string_view text, Form form, std::vector<utf8proc_in
   const utf8proc_option_t options = options_of(form);
   buffer.clear();
   while (!text.empty()) {
-    const int n = utf8::valid_length(text);
+    const size_t n = utf8::valid_length(text);
     SNAPKV_CHECK(n > 0);
     utf8proc_int32_t parts[kMostParts];
     int boundary_class = 0;
@@ -117,7 +117,7 @@ void normalize_segment(std::string_view text, Form form, std::vector<utf8proc_in
         static_cast<utf8proc_option_t>(options | UTF8PROC_DECOMPOSE), &boundary_class);
     SNAPKV_CHECK(n_parts >= 0 && n_parts <= kMostParts);
     buffer.insert(buffer.end(), parts, parts + n_parts);
-    text.remove_prefix(static_cast<size_t>(n));
+    text.remove_prefix(n);
   }
   order_marks(buffer);
   const auto n_code_points = utf8proc_normalize_utf32(

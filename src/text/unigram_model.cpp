@@ -91,7 +91,7 @@ void UnigramModel::find_best(std::string_view text, std::vector<Best>& best) con
   };
   for (size_t begin = 0; begin < text.size();) {
     const double score = best[begin].score;
-    const auto length = static_cast<size_t>(std::max(utf8::valid_length(text.substr(begin)), 1));
+    const auto length = std::max<size_t>(utf8::valid_length(text.substr(begin)), 1);
     bool has_character = false;
     int32_t node = 0;
     for (size_t end = begin; end < text.size();) {

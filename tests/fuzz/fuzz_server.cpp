@@ -87,8 +87,8 @@ void check_events(const std::string& events) {
 std::string answer(Exchange exchange, std::string_view text) {
   Answers& answers = *exchange.answers;
   const bool stream = answers.options().stream;
-  const int n = answers.options().n;
-  int n_requested = exchange.request.n;
+  const size_t n = answers.options().n;
+  size_t n_requested = exchange.request.n;
   for (const Request& other : exchange.others) n_requested += other.n;
   SNAPKV_CHECK(n >= 1 && n == n_requested && !exchange.request.prompt.tokens.empty());
   const std::string whole = to_utf8(text);
@@ -97,7 +97,7 @@ std::string answer(Exchange exchange, std::string_view text) {
   read.n_tokens = 10;
   read.kv = {"snapkv", 10, 8, 1000, 800, 0.25, 4, {}};
   events += answers.take(read);
-  for (int choice = 0; choice < n; ++choice) {
+  for (size_t choice = 0; choice < n; ++choice) {
     for (const std::string& part :
          {whole.substr(0, whole.size() / 2), whole.substr(whole.size() / 2)}) {
       AnswerPart update{choice, part, {}};

@@ -266,7 +266,7 @@ TEST_F(Formats, CompletionWithEcho) {
 // The usage, timings and KV numbers are those of all prompts together.
 TEST_F(Formats, CompletionOfSeveralPrompts) {
   const auto text = answers(read_completion, R"({"prompt": ["A", "B"]})");
-  for (int i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < 2; ++i) {
     PromptRead read;
     read.n_tokens = 10;
     read.n_reused = 4;

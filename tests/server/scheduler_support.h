@@ -45,10 +45,10 @@ inline Result wait_for(RequestUpdates& updates, int n = 1) {
       result.progress.push_back(*progress);
     }
     if (const auto* part = std::get_if<AnswerPart>(&*update)) {
-      result.texts[static_cast<size_t>(part->choice)] += part->text;
+      result.texts[part->choice] += part->text;
     }
     if (const auto* end = std::get_if<AnswerEnd>(&*update)) {
-      result.ends[static_cast<size_t>(end->choice)] = *end;
+      result.ends[end->choice] = *end;
       ++n_ended;
     }
     if (const auto* failure = std::get_if<Failure>(&*update)) result.failure = *failure;

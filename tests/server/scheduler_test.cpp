@@ -459,7 +459,7 @@ TEST(Scheduler, ReportsLogprobsOfPrompts) {
     n_ended += std::holds_alternative<AnswerEnd>(*update) ? 1 : 0;
     const auto* part = std::get_if<AnswerPart>(&*update);
     if (part != nullptr && part->of_prompt) {
-      scores[static_cast<size_t>(part->choice)] = part->tokens;
+      scores[part->choice] = part->tokens;
     }
   }
   EXPECT_EQ(wait_for(*other).ends[0].n_generated, 3);

@@ -78,10 +78,9 @@ void push_answer(RequestUpdates& updates, const std::vector<std::string>& texts,
   read.seconds = 0.5;
   read.kv = {"snapkv", 10, 8, 1000, 800, 0.25, 4, {}};
   updates.push(read);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const int choice = static_cast<int>(i);
-    for (size_t at = 0; at < texts[i].size(); at += n) {
-      updates.push(AnswerPart{choice, texts[i].substr(at, n), {}});
+  for (size_t choice = 0; choice < texts.size(); ++choice) {
+    for (size_t at = 0; at < texts[choice].size(); at += n) {
+      updates.push(AnswerPart{choice, texts[choice].substr(at, n), {}});
     }
     updates.push(AnswerEnd{choice, reason, "", 3, 1.5});
   }

@@ -15,20 +15,20 @@ using unicode::Category;
 using unicode::Form;
 
 TEST(Utf8Test, LengthsOfValidAndUnfinishedCharacters) {
-  EXPECT_EQ(utf8::valid_length("a"), 1);
-  EXPECT_EQ(utf8::valid_length("\xc3\xa9x"), 2);
-  EXPECT_EQ(utf8::valid_length("\xe6\x97\xa5"), 3);
-  EXPECT_EQ(utf8::valid_length("\xf0\x9f\x9a\x80"), 4);
-  EXPECT_EQ(utf8::valid_length("\xf4\x8f\xbf\xbf"), 4);
+  EXPECT_EQ(utf8::valid_length("a"), 1u);
+  EXPECT_EQ(utf8::valid_length("\xc3\xa9x"), 2u);
+  EXPECT_EQ(utf8::valid_length("\xe6\x97\xa5"), 3u);
+  EXPECT_EQ(utf8::valid_length("\xf0\x9f\x9a\x80"), 4u);
+  EXPECT_EQ(utf8::valid_length("\xf4\x8f\xbf\xbf"), 4u);
   for (const char* bad : {"", "\x80", "\xc1\xbf", "\xc3", "\xe0\x9f\xbf", "\xed\xa0\x80",
                           "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"}) {
-    EXPECT_EQ(utf8::valid_length(bad), 0) << testing::PrintToString(bad);
+    EXPECT_EQ(utf8::valid_length(bad), 0u) << testing::PrintToString(bad);
     EXPECT_FALSE(*bad != '\0' && utf8::is_valid(bad));
   }
-  EXPECT_EQ(utf8::incomplete_length("\xf0\x9f\x9a"), 3);
-  EXPECT_EQ(utf8::incomplete_length("\xe2\x28"), 0);
-  EXPECT_EQ(utf8::incomplete_length("\xed\xa0"), 0);
-  EXPECT_EQ(utf8::incomplete_length("a"), 0);
+  EXPECT_EQ(utf8::incomplete_length("\xf0\x9f\x9a"), 3u);
+  EXPECT_EQ(utf8::incomplete_length("\xe2\x28"), 0u);
+  EXPECT_EQ(utf8::incomplete_length("\xed\xa0"), 0u);
+  EXPECT_EQ(utf8::incomplete_length("a"), 0u);
 }
 
 TEST(Utf8Test, EveryCodePointComesBack) {
@@ -36,9 +36,9 @@ TEST(Utf8Test, EveryCodePointComesBack) {
     if (c >= 0xd800 && c < 0xe000) continue;
     std::string text;
     utf8::append(text, c);
-    ASSERT_EQ(utf8::valid_length(text), std::ssize(text)) << c;
-    ASSERT_EQ(utf8::code_point(text.data(), static_cast<int>(text.size())), c);
-    ASSERT_EQ(utf8::length_by_lead(text[0]), std::ssize(text));
+    ASSERT_EQ(utf8::valid_length(text), text.size()) << c;
+    ASSERT_EQ(utf8::code_point(text.data(), text.size()), c);
+    ASSERT_EQ(utf8::length_by_lead(text[0]), text.size());
   }
 }
 

@@ -20,7 +20,7 @@ bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 
 /// control character of C1.
 size_t character_length(std::string_view text) {
   const bool is_c1 = text.size() > 1 && text[0] == '\xc2' && text[1] < '\xa0';
-  return is_c1 ? 0 : static_cast<size_t>(utf8::valid_length(text));
+  return is_c1 ? 0 : utf8::valid_length(text);
 }
 
 std::string escaped(char c) {

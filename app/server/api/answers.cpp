@@ -34,7 +34,7 @@ void add_prompt(PromptRead& all, const PromptRead& one) {
 }  // namespace
 
 Answers::Answers(AnswerOptions options) : options_(std::move(options)), n_open_(options_.n) {
-  for (int i = 0; i < options_.n; ++i) choices_.emplace_back(options_.syntax);
+  for (size_t i = 0; i < options_.n; ++i) choices_.emplace_back(options_.syntax);
 }
 
 const char* Answers::Choice::finish_reason() const {
@@ -71,9 +71,9 @@ void Answers::count_reasoning(Choice& choice, const std::vector<Piece>& pieces, 
   choice.n_held = 0;
 }
 
-void Answers::add(int index, std::vector<Piece> pieces,
+void Answers::add(size_t index, std::vector<Piece> pieces,
                   const std::vector<AnswerPart::Token>& tokens) {
-  Choice& choice = choices_[static_cast<size_t>(index)];
+  Choice& choice = choices_[index];
   for (Piece& piece : pieces) {
     switch (piece.kind) {
       case Piece::Kind::content:
@@ -89,7 +89,7 @@ void Answers::add(int index, std::vector<Piece> pieces,
         choice.calls.back().arguments += piece.text;
         break;
     }
-    piece.call = static_cast<int>(choice.calls.size()) - 1;
+    if (!choice.calls.empty()) piece.call = choice.calls.size() - 1;
   }
   if (!options_.stream) {
     add_tokens(choice, pieces, tokens);
@@ -105,7 +105,7 @@ std::string Answers::take(const Update& update) {
   } else if (const auto* read = std::get_if<PromptRead>(&update)) {
     add_prompt(prompt_, *read);
   } else if (const auto* part = std::get_if<AnswerPart>(&update)) {
-    Choice& choice = choices_.at(static_cast<size_t>(part->choice));
+    Choice& choice = choices_.at(part->choice);
     if (part->of_prompt) {
       choice.prompt_tokens = part->tokens;
       return std::exchange(events_, {});
@@ -114,7 +114,7 @@ std::string Answers::take(const Update& update) {
     count_reasoning(choice, pieces, part->n_tokens);
     add(part->choice, std::move(pieces), part->tokens);
   } else if (const auto* end = std::get_if<AnswerEnd>(&update)) {
-    Choice& choice = choices_.at(static_cast<size_t>(end->choice));
+    Choice& choice = choices_.at(end->choice);
     add(end->choice, choice.parser->finish(), {});
     choice.end = *end;
     if (choice.calls.empty() && !choice.content.empty()) {  // the text of a stop string is left out

@@ -31,7 +31,7 @@ struct AnswerOptions {
   std::string id;
   std::string model;    ///< name of the model in the answer
   int64_t created = 0;  ///< seconds since 1970
-  int n = 1;            ///< choices of all prompts together
+  size_t n = 1;         ///< choices of all prompts together
   bool stream = false;
   bool has_logprobs = false;
   KvReportLevel kv_report = KvReportLevel::summary;
@@ -90,9 +90,9 @@ class Answers {
   virtual void on_progress(const PromptProgress& progress) = 0;
   virtual void on_begin() = 0;  ///< called before all others
   /// Called with new pieces of a choice, and their tokens; either may be empty.
-  virtual void on_part(int choice, const std::vector<Piece>& pieces,
+  virtual void on_part(size_t choice, const std::vector<Piece>& pieces,
                        const std::vector<AnswerPart::Token>& tokens) = 0;
-  virtual void on_end(int choice) = 0;
+  virtual void on_end(size_t choice) = 0;
   virtual void on_complete() = 0;
 
   void send(const std::string& text) { events_ += text; }
@@ -106,11 +106,11 @@ class Answers {
   static void add_tokens(Choice& choice, const std::vector<Piece>& pieces,
                          const std::vector<AnswerPart::Token>& tokens);
   static void count_reasoning(Choice& choice, const std::vector<Piece>& pieces, int64_t n_tokens);
-  void add(int choice, std::vector<Piece> pieces, const std::vector<AnswerPart::Token>& tokens);
+  void add(size_t choice, std::vector<Piece> pieces, const std::vector<AnswerPart::Token>& tokens);
 
   const AnswerOptions options_;
   std::vector<Choice> choices_;
-  int n_open_;
+  size_t n_open_;
   bool begun_ = false;
   std::string events_;
   PromptRead prompt_;

@@ -27,8 +27,8 @@ class ChatAnswers : public CompletionAnswers {
         custom_(std::move(custom)) {}
 
  private:
-  Json whole_choice(int index) const override {
-    const Choice& choice = choices()[static_cast<size_t>(index)];
+  Json whole_choice(size_t index) const override {
+    const Choice& choice = choices()[index];
     Json message = {{"role", "assistant"}, {"content", choice.content}, {"refusal", nullptr}};
     if (choice.content.empty() && !choice.calls.empty()) message["content"] = nullptr;
     if (!choice.reasoning.empty()) message["reasoning_content"] = choice.reasoning;
@@ -60,18 +60,18 @@ class ChatAnswers : public CompletionAnswers {
             {"custom", {{"name", call.name}, {"input", input}}}};
   }
 
-  const ToolCall& call_of(int choice, size_t call) const {
-    return choices()[static_cast<size_t>(choice)].calls[call];
+  const ToolCall& call_of(size_t choice, size_t call) const {
+    return choices()[choice].calls[call];
   }
 
-  const char* finish_reason(int choice) const override {
+  const char* finish_reason(size_t choice) const override {
     const char* const reason = CompletionAnswers::finish_reason(choice);
     return legacy_ && reason == std::string_view("tool_calls") ? "function_call" : reason;
   }
 
-  Json empty_choice(int choice) const override { return changed_choice(choice, Json::object()); }
+  Json empty_choice(size_t choice) const override { return changed_choice(choice, Json::object()); }
 
-  static Json changed_choice(int choice, Json delta) {
+  static Json changed_choice(size_t choice, Json delta) {
     return {{"index", choice},
             {"delta", std::move(delta)},
             {"logprobs", nullptr},
@@ -79,19 +79,19 @@ class ChatAnswers : public CompletionAnswers {
   }
 
   void on_begin() override {
-    for (int i = 0; i < options().n; ++i) {
+    for (size_t i = 0; i < options().n; ++i) {
       send_chunk(changed_choice(i, {{"role", "assistant"}, {"content", ""}}));
     }
   }
 
-  Json delta(int choice, const Piece& piece) const {
+  Json delta(size_t choice, const Piece& piece) const {
     switch (piece.kind) {
       case Piece::Kind::content:
         return {{"content", piece.text}};
       case Piece::Kind::reasoning:
         return {{"reasoning_content", piece.text}};
       case Piece::Kind::tool_begin: {
-        const ToolCall& call = call_of(choice, static_cast<size_t>(piece.call));
+        const ToolCall& call = call_of(choice, piece.call);
         if (legacy_) return {{"function_call", {{"name", call.name}, {"arguments", ""}}}};
         Json begun = call_json(call, "");
         begun["index"] = piece.call;
@@ -104,13 +104,13 @@ class ChatAnswers : public CompletionAnswers {
     return {{"tool_calls", {{{"index", piece.call}, {"function", {{"arguments", piece.text}}}}}}};
   }
 
-  void on_part(int choice, const std::vector<Piece>& pieces,
+  void on_part(size_t choice, const std::vector<Piece>& pieces,
                const std::vector<AnswerPart::Token>& tokens) override {
     std::vector<Json> changes;
     for (const Piece& piece : pieces) {
       // the text is a part of the arguments, which is known for certain when they are complete
       const bool waits = piece.kind == Piece::Kind::tool_arguments &&
-                         is_custom(call_of(choice, static_cast<size_t>(piece.call)));
+                         is_custom(call_of(choice, piece.call));
       if (!waits) changes.push_back(changed_choice(choice, delta(choice, piece)));
     }
     if (!tokens.empty()) {
@@ -120,8 +120,8 @@ class ChatAnswers : public CompletionAnswers {
     for (Json& each : changes) send_chunk(std::move(each));
   }
 
-  void on_end(int choice) override {
-    for (size_t i = 0; i < choices()[static_cast<size_t>(choice)].calls.size(); ++i) {
+  void on_end(size_t choice) override {
+    for (size_t i = 0; i < choices()[choice].calls.size(); ++i) {
       const ToolCall& call = call_of(choice, i);
       if (!is_custom(call)) continue;
       const Json custom = {{"input", custom_input(call.arguments)}};

@@ -21,7 +21,7 @@ Json CompletionAnswers::head(const char* object) const {
 
 Json CompletionAnswers::plain() const {
   Json all = Json::array();
-  for (int i = 0; i < options().n; ++i) all.push_back(whole_choice(i));
+  for (size_t i = 0; i < options().n; ++i) all.push_back(whole_choice(i));
   Json json = head(object_);
   json["choices"] = std::move(all);
   json["usage"] = usage_json(times());
@@ -45,7 +45,7 @@ void CompletionAnswers::on_progress(const PromptProgress& progress) {
   send(event_text(json));
 }
 
-void CompletionAnswers::on_end(int choice) {
+void CompletionAnswers::on_end(size_t choice) {
   Json last = empty_choice(choice);
   last["finish_reason"] = finish_reason(choice);
   Json json = chunk(std::move(last));

@@ -22,14 +22,14 @@ class CompletionAnswers : public Answers {
         includes_usage_(includes_usage) {}
 
   /// A complete choice.
-  virtual Json whole_choice(int choice) const = 0;
+  virtual Json whole_choice(size_t choice) const = 0;
   /// A choice in a chunk that adds nothing, but has all members.
-  virtual Json empty_choice(int choice) const = 0;
-  virtual const char* finish_reason(int choice) const {
-    return choices()[static_cast<size_t>(choice)].finish_reason();
+  virtual Json empty_choice(size_t choice) const = 0;
+  virtual const char* finish_reason(size_t choice) const {
+    return choices()[choice].finish_reason();
   }
   void send_chunk(Json choice);
-  void on_end(int choice) override;
+  void on_end(size_t choice) override;
 
  private:
   Json head(const char* object) const;

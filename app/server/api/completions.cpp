@@ -27,23 +27,23 @@ class TextAnswers : public CompletionAnswers {
       : CompletionAnswers(std::move(answer_options), "text_completion", "text_completion",
                           includes_usage),
         echoes_(std::move(echoes)),
-        offsets_(static_cast<size_t>(options().n), 0) {}
+        offsets_(options().n, 0) {}
 
  private:
-  static Json choice_json(int index, const std::string& text, const Json& logprobs,
+  static Json choice_json(size_t index, const std::string& text, const Json& logprobs,
                           const Json& finish_reason) {
     return {
         {"text", text}, {"index", index}, {"logprobs", logprobs}, {"finish_reason", finish_reason}};
   }
 
   /// Returns the echo of a choice's prompt.
-  std::string echo(int choice) const {
+  std::string echo(size_t choice) const {
     if (echoes_.empty()) return "";
-    return echoes_[static_cast<size_t>(choice) * echoes_.size() / static_cast<size_t>(options().n)];
+    return echoes_[choice * echoes_.size() / options().n];
   }
 
-  Json whole_choice(int index) const override {
-    const Choice& choice = choices()[static_cast<size_t>(index)];
+  Json whole_choice(size_t index) const override {
+    const Choice& choice = choices()[index];
     int64_t offset = 0;
     return choice_json(index, echo(index) + choice.content,
                        options().has_logprobs
@@ -52,19 +52,21 @@ class TextAnswers : public CompletionAnswers {
                        choice.finish_reason());
   }
 
-  Json empty_choice(int choice) const override { return choice_json(choice, "", nullptr, nullptr); }
+  Json empty_choice(size_t choice) const override {
+    return choice_json(choice, "", nullptr, nullptr);
+  }
 
   void on_begin() override {
     if (echoes_.empty()) return;
-    for (int i = 0; i < options().n; ++i) send_chunk(choice_json(i, echo(i), nullptr, nullptr));
+    for (size_t i = 0; i < options().n; ++i) send_chunk(choice_json(i, echo(i), nullptr, nullptr));
   }
 
-  void on_part(int choice, const std::vector<Piece>& pieces,
+  void on_part(size_t choice, const std::vector<Piece>& pieces,
                const std::vector<AnswerPart::Token>& tokens) override {
     std::string text;
     for (const Piece& piece : pieces) text += piece.text;
     const Json logprobs =
-        tokens.empty() ? Json() : text_logprobs_json(tokens, offsets_[static_cast<size_t>(choice)]);
+        tokens.empty() ? Json() : text_logprobs_json(tokens, offsets_[choice]);
     send_chunk(choice_json(choice, text, logprobs, nullptr));
   }
 
@@ -128,7 +130,7 @@ Exchange read_completion(const Json& json, const ApiContext& context) {
   cite(body, prompts[0].text, request);
 
   AnswerOptions options = answer_options(request, stream, context);
-  options.n *= static_cast<int>(prompts.size());
+  options.n *= prompts.size();
   std::vector<std::string> echoes;
   for (CompletionPrompt& prompt : prompts) {
     if (echo) echoes.push_back(std::move(prompt.text));

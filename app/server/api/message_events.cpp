@@ -133,7 +133,7 @@ class MessageAnswers : public Answers {
     emit("content_block_delta", {{"index", n_blocks_ - 1}, {"delta", delta}});
   }
 
-  void on_part(int, const std::vector<Piece>& pieces,
+  void on_part(size_t, const std::vector<Piece>& pieces,
                const std::vector<AnswerPart::Token>&) override {
     begin_message();
     for (const Piece& piece : pieces) {
@@ -147,7 +147,7 @@ class MessageAnswers : public Answers {
           add_delta({{"type", "thinking_delta"}, {"thinking", piece.text}});
           break;
         case Piece::Kind::tool_begin: {
-          const ToolCall& call = choices().front().calls[static_cast<size_t>(piece.call)];
+          const ToolCall& call = choices().front().calls[piece.call];
           open("tool_use", {{"type", "tool_use"},
                             {"id", call.id},
                             {"name", call.name},
@@ -161,7 +161,7 @@ class MessageAnswers : public Answers {
     }
   }
 
-  void on_end(int) override {
+  void on_end(size_t) override {
     begin_message();
     if (options().cites_documents && open_ != nullptr && open_ == std::string_view("text")) {
       for (const Json& citation : citations()) {

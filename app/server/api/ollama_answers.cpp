@@ -81,7 +81,7 @@ class OllamaAnswers : public Answers {
 
   void on_progress(const PromptProgress&) override {}
   void on_begin() override {}
-  void on_part(int, const std::vector<Piece>& pieces,
+  void on_part(size_t, const std::vector<Piece>& pieces,
                const std::vector<AnswerPart::Token>& tokens) override {
     std::string text, reasoning;
     for (const Piece& piece : pieces) {
@@ -92,8 +92,8 @@ class OllamaAnswers : public Answers {
     send(line(part_json(text, reasoning, Json::array(), tokens)));
   }
   // calls are whole
-  void on_end(int choice) override {
-    const Json calls = calls_json(choices()[static_cast<size_t>(choice)]);
+  void on_end(size_t choice) override {
+    const Json calls = calls_json(choices()[choice]);
     if (!calls.empty()) send(line(part_json("", "", calls, {})));
   }
   void on_complete() override {

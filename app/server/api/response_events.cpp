@@ -259,7 +259,7 @@ class ResponseAnswers : public Answers {
     open(std::move(item));
   }
 
-  void on_part(int, const std::vector<Piece>& pieces,
+  void on_part(size_t, const std::vector<Piece>& pieces,
                const std::vector<AnswerPart::Token>& tokens) override {
     pending_.insert(pending_.end(), tokens.begin(), tokens.end());
     for (const Piece& piece : pieces) {
@@ -279,7 +279,7 @@ class ResponseAnswers : public Answers {
         }
         case Piece::Kind::tool_begin: {
           pending_.clear();
-          const ToolCall& call = choices().front().calls[static_cast<size_t>(piece.call)];
+          const ToolCall& call = choices().front().calls[piece.call];
           open(call_item(call));
           break;
         }
@@ -296,7 +296,7 @@ class ResponseAnswers : public Answers {
     flush();
   }
 
-  void on_end(int) override {
+  void on_end(size_t) override {
     if (items_.empty()) need(Item::Type::message, "msg_");
     items_.back().cut = ends_cut(items_.back());
     close();

@@ -23,14 +23,14 @@ class Running {
       : share_(std::move(share)),
         answers_(std::move(exchange.answers)),
         context_(context),
-        since_token_(static_cast<size_t>(answers_->options().n)),
+        since_token_(answers_->options().n),
         has_token_(since_token_.size(), false) {
     ++context_.n_active;
     try {
       const int n = exchange.request.n;  // of each prompt
       prompts_.push_back({context_.engine.submit(std::move(exchange.request)), 0, n});
       for (Request& other : exchange.others) {
-        const int first = prompts_.back().first_choice + n;
+        const size_t first = prompts_.back().first_choice + n;
         prompts_.push_back({context_.engine.submit(std::move(other)), first, n});
       }
     } catch (...) {
@@ -70,7 +70,7 @@ class Running {
  private:
   struct Prompt {
     std::shared_ptr<RequestUpdates> updates;
-    int first_choice;
+    size_t first_choice;
     int n_open;  // open choices
   };
 
@@ -101,7 +101,7 @@ class Running {
   void observe(const Update& update) {
     const auto* part = std::get_if<AnswerPart>(&update);
     if (part == nullptr || part->of_prompt) return;
-    const auto i = static_cast<size_t>(part->choice);
+    const size_t i = part->choice;
     if (has_token_[i]) {
       context_.metrics.observe_token(since_token_[i].lap());
     } else {

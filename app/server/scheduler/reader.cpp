@@ -128,7 +128,7 @@ void Reader::finish(Job& job, size_t index) {
                               .seconds = seconds_since(job.began),
                               .queue_seconds = queued,
                               .kv = kv});
-  for (int i = 0; i < job.request.n && !job.scores.empty(); ++i) {
+  for (size_t i = 0; i < job.sessions.size() && !job.scores.empty(); ++i) {
     job.client->push(AnswerPart{.choice = i, .text = "", .tokens = job.scores, .of_prompt = true});
   }
   job.scores.clear();

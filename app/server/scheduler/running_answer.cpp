@@ -14,8 +14,8 @@ double seconds(RunningAnswer::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-SamplerConfig of_choice(SamplerConfig config, int choice) {
-  config.seed += static_cast<uint64_t>(choice);
+SamplerConfig of_choice(SamplerConfig config, size_t choice) {
+  config.seed += choice;
   return config;
 }
 
@@ -48,8 +48,9 @@ AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token)
   return reported;
 }
 
-RunningAnswer::RunningAnswer(std::unique_ptr<Session> session, const Request& request, int choice,
-                             int64_t most_tokens, std::optional<GrammarMatcher> matcher)
+RunningAnswer::RunningAnswer(std::unique_ptr<Session> session, const Request& request,
+                             size_t choice, int64_t most_tokens,
+                             std::optional<GrammarMatcher> matcher)
     : request_(request),
       session_(std::move(session)),
       choice_(choice),

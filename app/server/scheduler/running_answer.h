@@ -25,7 +25,7 @@ class RunningAnswer {
   /// `request` must outlive this, and `session` has read its prompt. `most_tokens`: limit of the
   /// answer; with 0 only end_at_length() may be called. `matcher`: for the request's grammar, if it
   /// has one.
-  RunningAnswer(std::unique_ptr<Session> session, const Request& request, int choice,
+  RunningAnswer(std::unique_ptr<Session> session, const Request& request, size_t choice,
                 int64_t most_tokens, std::optional<GrammarMatcher> matcher);
 
   /// Chooses the next token from the session's logits and reports it to the client. Throws as
@@ -58,7 +58,7 @@ class RunningAnswer {
 
   const Request& request_;
   std::unique_ptr<Session> session_;
-  const int choice_;
+  const size_t choice_;
   Sampler sampler_;
   const int64_t n_prompt_;
   Generator generator_;

@@ -21,7 +21,7 @@ void Writer::begin(Job& job) {
     for (size_t i = 0; i < job.sessions.size(); ++i) {
       const Session& session = *job.sessions[i];
       const int64_t room = session.n_ctx() - session.n_past();
-      job.answers.emplace_back(std::move(job.sessions[i]), job.request, static_cast<int>(i),
+      job.answers.emplace_back(std::move(job.sessions[i]), job.request, i,
                                std::min(most_tokens, room), job.matcher);
     }
     job.sessions.clear();

@@ -171,7 +171,7 @@ int32_t AutomatonBuilder::rule_of(const std::vector<ByteSequence>& sequences) {
   for (const ByteSequence& sequence : sequences) {
     std::vector<ByteSpan> rest;
     int32_t target = end;
-    for (int i = sequence.length - 1; i > 0; --i) {
+    for (size_t i = sequence.length - 1; i > 0; --i) {
       const ByteSpan span = sequence.spans[i];
       rest.insert(rest.begin(), span);
       const auto [at, is_new] = rests.try_emplace(rest, 0);

@@ -16,8 +16,9 @@ constexpr std::array<uint32_t, 4> kLastByLength = {0x7f, 0x7ff, 0xffff, kMostCod
 // Appends the sequences of a range whose characters have the same number of bytes. The range is cut
 // until all its characters have the same leading bytes and each later byte can be anywhere in a
 // span.
-void append_sequences(std::vector<ByteSequence>& out, uint32_t first, uint32_t last, int length) {
-  for (int n_tail = 1; n_tail < length; ++n_tail) {
+void append_sequences(std::vector<ByteSequence>& out, uint32_t first, uint32_t last,
+                      size_t length) {
+  for (size_t n_tail = 1; n_tail < length; ++n_tail) {
     const uint32_t mask = (1u << (6 * n_tail)) - 1;  // the bits in the last n_tail bytes
     if ((first & ~mask) == (last & ~mask)) continue;
     if ((first & mask) != 0) {
@@ -36,9 +37,8 @@ void append_sequences(std::vector<ByteSequence>& out, uint32_t first, uint32_t l
   utf8::append(high, last);
   ByteSequence sequence;
   sequence.length = length;
-  for (int i = 0; i < length; ++i) {
-    sequence.spans[static_cast<size_t>(i)] = {static_cast<uint8_t>(low[static_cast<size_t>(i)]),
-                                              static_cast<uint8_t>(high[static_cast<size_t>(i)])};
+  for (size_t i = 0; i < length; ++i) {
+    sequence.spans[i] = {static_cast<uint8_t>(low[i]), static_cast<uint8_t>(high[i])};
   }
   out.push_back(sequence);
 }
@@ -97,8 +97,8 @@ std::vector<ByteSequence> CharSet::byte_sequences() const {
   std::vector<ByteSequence> sequences;
   for (const auto& [first, last] : ranges_) {
     uint32_t from = first;
-    for (int length = 1; length <= 4; ++length) {
-      const uint32_t most = kLastByLength[static_cast<size_t>(length - 1)];
+    for (size_t length = 1; length <= 4; ++length) {
+      const uint32_t most = kLastByLength[length - 1];
       if (from > most || from > last) continue;
       append_sequences(sequences, from, std::min(last, most), length);
       from = most + 1;

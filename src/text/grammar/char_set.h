@@ -21,7 +21,7 @@ struct ByteSpan {
 
 /// Characters whose UTF-8 form has `length` bytes, each anywhere in its span.
 struct ByteSequence {
-  int length = 0;
+  size_t length = 0;
   std::array<ByteSpan, 4> spans;
 };
 

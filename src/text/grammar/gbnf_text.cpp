@@ -24,18 +24,18 @@ int hex_digit(char c) {
 std::string found_at(std::string_view text, size_t at) {
   if (at >= text.size()) return "the end";
   if (text[at] == '\n' || text[at] == '\r') return "the end of the line";
-  const int length = std::max(1, utf8::valid_length(text.substr(at)));
-  return fmt::format("'{}'", text.substr(at, static_cast<size_t>(length)));
+  const size_t length = std::max<size_t>(1, utf8::valid_length(text.substr(at)));
+  return fmt::format("'{}'", text.substr(at, length));
 }
 
 }  // namespace
 
 GbnfText::GbnfText(std::string_view text, const std::string& name) : text_(text), name_(name) {
   for (size_t at = 0; at < text_.size();) {
-    const int length = utf8::valid_length(text_.substr(at));
+    const size_t length = utf8::valid_length(text_.substr(at));
     if (length == 0) reject(at, "a byte that is not part of UTF-8");
     if (text_[at] == '\0') reject(at, "a zero byte");
-    at += static_cast<size_t>(length);
+    at += length;
   }
 }
 
@@ -139,9 +139,9 @@ CharSet GbnfText::take_class() {
 /// Takes one character or escape of a quoted text or class.
 uint32_t GbnfText::take_character() {
   if (!take('\\')) {
-    const int length = utf8::valid_length(text_.substr(at_));
+    const size_t length = utf8::valid_length(text_.substr(at_));
     const uint32_t c = utf8::code_point(text_.data() + at_, length);
-    at_ += static_cast<size_t>(length);
+    at_ += length;
     return c;
   }
   const size_t begin = at_ - 1;

@@ -76,7 +76,7 @@ std::string SchemaReader::other_keys(const std::vector<std::string>& names,
                                   "supported beside additionalProperties",
                                   shortened(name), kMostNameCharacters));
       }
-      const int length = utf8::valid_length(std::string_view(name).substr(i));
+      const size_t length = utf8::valid_length(std::string_view(name).substr(i));
       const auto [child, is_new] =
           node->children.try_emplace(utf8::code_point(name.data() + i, length));
       if (is_new && ++n_name_characters_ > kMostNameTrees) {
@@ -85,7 +85,7 @@ std::string SchemaReader::other_keys(const std::vector<std::string>& names,
                                   kMostNameTrees));
       }
       node = &child->second;
-      i += static_cast<size_t>(length);
+      i += length;
     }
     node->is_name = true;
   }

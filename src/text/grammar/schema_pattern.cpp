@@ -247,9 +247,9 @@ class PatternReader {
   }
 
   uint32_t take_code_point() {
-    const int length = utf8::valid_length(pattern_.substr(at_));
+    const size_t length = utf8::valid_length(pattern_.substr(at_));
     const uint32_t c = utf8::code_point(pattern_.data() + at_, length);
-    at_ += static_cast<size_t>(length);
+    at_ += length;
     return c;
   }
 

@@ -157,7 +157,7 @@ StateSets::Targets StateSets::find_targets(int32_t set) {
     add(kinds::kOfAscii[c], step(set, static_cast<uint8_t>(c)));
   }
   for (const auto& [spelling, kind] : kinds::beyond_ascii()) {
-    step_through(set, std::span(spelling.spans).first(static_cast<size_t>(spelling.length)),
+    step_through(set, std::span(spelling.spans).first(spelling.length),
                  [&, kind = kind](int32_t target) { add(kind, target); });
   }
   // The first bytes of a character may be allowed even where no whole character of its kind is.

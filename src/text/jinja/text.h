@@ -79,7 +79,7 @@ TextPtr with_markup(const TextPtr& text, bool markup);
 // ---------------------------------------------------------------- UTF-8
 
 /// The length in bytes of a character that begins with `first`, in valid UTF-8.
-inline size_t char_bytes(char first) { return static_cast<size_t>(utf8::length_by_lead(first)); }
+inline size_t char_bytes(char first) { return utf8::length_by_lead(first); }
 /// The character at byte `at` of valid UTF-8.
 inline int32_t decode_char(std::string_view bytes, size_t at) {
   return static_cast<int32_t>(utf8::code_point(&bytes[at], utf8::length_by_lead(bytes[at])));
