@@ -37,11 +37,6 @@ MAY_INCLUDE = {
     "eval": ["src/base"],
     "bench": ["src/base", "src/backend", "src/format/block_types.h", "src/format/ggml_types.h"],
 }
-# The only file that knows all backends, since it makes them.
-EXCEPTIONS = {
-    "src/backend/backend.cpp": ["src/backend/ref/ref_backend.h", "src/backend/cpu/cpu_backend.h",
-                                "src/backend/cuda/cuda_backend.h"],
-}
 # library -> (pattern of its headers, folders that may include them)
 LIBRARIES = {
     "oneDNN": (r"(oneapi/)?dnnl", ["src/backend/cpu", "bench"]),
@@ -78,6 +73,12 @@ RESERVED = {
     re.compile(r"\b(strto(d|f|ld)|sto(d|f|ld)|atof)\s*\("):
         ("src/base/parse_number.cpp", "reads numbers as the locale writes them: use read_double()"),
 }
+# Only a backend's own folder knows its devices and libraries; all others ask the registry.
+DEVICE_WORDS = re.compile(r"cuda|avx|onednn|dnnl", re.IGNORECASE)
+KNOW_DEVICES = (
+    "src/backend/cpu/", "src/backend/cuda/",
+    "src/bindings/c_api.cpp",  # the C API has a number for a device
+)
 SYSTEM = re.compile(r"(sys|net|netinet|arpa|linux|mach)/\w+\.h|\w+(\.h)?")  # <vector>, <sys/mman.h>
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 ENDINGS = {".h", ".cpp", ".cu", ".cuh"}
@@ -116,7 +117,7 @@ def check_include(root, path, bracket, name):
             return None
         return f"includes {name} (a library that LIBRARIES in tools/check_layers.py does not know)"
     allowed = [folder, PUBLIC] + MAY_INCLUDE[folder]
-    if folder_of(target) in allowed or target in allowed or target in EXCEPTIONS.get(path, []):
+    if folder_of(target) in allowed or target in allowed:
         return None
     rule = ", ".join(dict.fromkeys([PUBLIC] + MAY_INCLUDE[folder]))
     return f"includes {target} ({folder} may include itself and {rule})"
@@ -152,6 +153,9 @@ def check_file(root, path):
         for pattern, (file, what) in RESERVED.items():
             if path != file and pattern.search(line):
                 yield number, f"{what} (only {file} may)"
+        if match is None and path.startswith("src/") and not path.startswith(KNOW_DEVICES) and (
+                word := DEVICE_WORDS.search(line)):
+            yield number, f"names {word.group()}: only a backend's own folder may"
 
 
 def check_tree(root):

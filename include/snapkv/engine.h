@@ -94,12 +94,13 @@ struct MemoryPlan {
 struct SessionOptions;
 /// `n_threads`: as ModelOptions::n_threads. Throws as resolve_options() does.
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
-                       DType compute = DType::bf16, Device device = Device::cpu, int n_threads = 0);
+                       DType compute = DType::bf16, const std::string& device = "cpu",
+                       int n_threads = 0);
 /// Length in tokens of the longest prompt for which a session with these options takes no more than
 /// `bytes`, weights not included; 0 if not even one token fits. The context is another limit.
 /// Throws as resolve_options() does.
 int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, size_t bytes,
-                       DType compute = DType::bf16, Device device = Device::cpu);
+                       DType compute = DType::bf16, const std::string& device = "cpu");
 /// Bytes of host memory that this process may still use: what the system reports as available, or
 /// what the control group leaves if that is less.
 size_t free_memory();
@@ -110,7 +111,7 @@ size_t kv_row_bytes(const ModelInfo& info, DType kv_type);
 
 struct ModelOptions {
   std::string path = {};
-  Device device = Device::automatic;
+  std::string device = "auto";  ///< "auto", or a name that devices() lists
   Compute compute = Compute::automatic;
   WeightMemory weights = WeightMemory::automatic;
   int n_threads = 0;         ///< up to kMostThreads; 0: cpu_threads()
@@ -143,8 +144,8 @@ class Model {
   /// reset_device_peak() was called, weights included; 0 if the model is in host memory.
   size_t device_bytes_peak() const;
   void reset_device_peak() const;
-  /// Whether weights and caches are in a device's own memory (Device::cuda). Two threads must not
-  /// use sessions of such a model at the same time.
+  /// Whether weights and caches are in a device's own memory (DeviceInfo::own_memory). Two threads
+  /// must not use sessions of such a model at the same time.
   bool on_device() const;
   /// Bytes of weights that will move from the mapped file into this process's own memory during
   /// decoding, as far as known now (WeightMemory::automatic). Free memory must hold them too.

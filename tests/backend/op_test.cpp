@@ -24,8 +24,8 @@
 #include "base/error.h"
 #include "tests/backend/op_cases.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-#include "backend/cuda/cuda_backend.h"
 #include "tests/support/cuda_on_host/host_device.h"
+#include "tests/support/cuda_on_host/register_on_host.h"
 #endif
 
 namespace snapkv::test {
@@ -168,18 +168,18 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
   void check_cpu_bytes() {
     struct Products {
       cpu::CpuTarget target;
-      ByteProducts kind;
+      cpu::ByteProducts kind;
       const char* name;
     };
     const Products kProducts[] = {
-        {cpu::CpuTarget::avx2, ByteProducts::avx2, "AVX2"},
-        {cpu::CpuTarget::avx_vnni, ByteProducts::avx_vnni, "AVX-VNNI"},
-        {cpu::CpuTarget::avx512_vnni, ByteProducts::avx512_vnni, "AVX-512 VNNI"}};
+        {cpu::CpuTarget::avx2, cpu::ByteProducts::avx2, "AVX2"},
+        {cpu::CpuTarget::avx_vnni, cpu::ByteProducts::avx_vnni, "AVX-VNNI"},
+        {cpu::CpuTarget::avx512_vnni, cpu::ByteProducts::avx512_vnni, "AVX-512 VNNI"}};
     if (!cpu::has(cpu::CpuTarget::avx2)) GTEST_SKIP() << "this processor has none of them";
     for (const Products& products : kProducts) {
       if (!cpu::has(products.target)) continue;
       for (const DType compute : {DType::f32, DType::bf16}) {
-        if (compute == DType::bf16 && products.kind != ByteProducts::avx512_vnni) continue;
+        if (compute == DType::bf16 && products.kind != cpu::ByteProducts::avx512_vnni) continue;
         if (compute == DType::bf16 && !cpu::multiplies_bf16()) continue;  // needed by other weights
         const auto make = [&](int n_threads) {
           return cpu::make_backend(cpu::CpuContext{
@@ -193,12 +193,12 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
 
   void check_cuda() {
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-    register_cuda(&cuda::make_backend);
+    register_on_host();
 #endif
     for (const Compute compute : {Compute::f32, Compute::bf16}) {
       std::unique_ptr<Backend> backend;
       try {
-        backend = Backend::make({.device = Device::cuda, .compute = compute});
+        backend = Backend::make({.device = "cuda", .compute = compute});
       } catch (const Error& e) {
         GTEST_SKIP() << "NOT TESTED: " << e.what();
       }

@@ -173,7 +173,7 @@ bool obeys_limit(const Case& c, const std::shared_ptr<const Model>& model, Sessi
   const bool kept = measured <= planned && measured + kAllowance >= planned / 10 * 9;
   if (c.n_logits == 1) {
     const MemoryPlan plan = plan_memory(model->info(), options, c.n_tokens, model->compute_dtype(),
-                                        Device::cpu, load.n_threads);
+                                        "cpu", load.n_threads);
     if (plan.total() - plan.weights != planned) std::exit(4);
   }
   if (!obeys_limit(c, model, options, planned)) std::exit(5);

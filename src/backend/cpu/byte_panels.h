@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/byte_products.h"
+#include "backend/cpu/byte_products.h"
 #include "backend/cpu/gemv.h"
 
 namespace snapkv::cpu {
