@@ -69,7 +69,8 @@ LIBRARIES = {
 # Patterns that only one file may contain, and why.
 RESERVED = {
     re.compile(r"__builtin_cpu_supports|<cpuid\.h>"):
-        ("src/backend/cpu/cpu_target.cpp", "asks the processor: --cpu-target would not be obeyed"),
+        ("src/backend/cpu/target/cpu_target.cpp",
+         "asks the processor: --cpu-target would not be obeyed"),
     re.compile(r"\b(strto(d|f|ld)|sto(d|f|ld)|atof)\s*\("):
         ("src/base/parse_number.cpp", "reads numbers as the locale writes them: use read_double()"),
 }

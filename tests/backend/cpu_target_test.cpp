@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // set_cpu_target() and SNAPKV_CPU_TARGET. They settle the target for the whole process, so each
 // case runs in its own process.
-#include "backend/cpu/cpu_target.h"
+#include "backend/cpu/target/cpu_target.h"
 
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
@@ -12,7 +12,7 @@
 #include <functional>
 
 #include "backend/backend.h"
-#include "backend/cpu/byte_products.h"
+#include "backend/cpu/products/byte_products.h"
 #include "base/error.h"
 #include "snapkv/compute.h"
 

@@ -13,9 +13,9 @@
 
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/cpu_target.h"
-#include "backend/cpu/pack.h"
-#include "backend/cpu/product_tiling.h"
+#include "backend/cpu/products/many_rows/product_tiling.h"
+#include "backend/cpu/target/cpu_target.h"
+#include "backend/cpu/weights/pack.h"
 #include "backend/kernels.h"
 #include "backend/ops.h"
 #include "snapkv/log.h"

@@ -20,7 +20,7 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/cpu_target.h"
+#include "backend/cpu/target/cpu_target.h"
 #include "base/error.h"
 #include "tests/backend/op_cases.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS

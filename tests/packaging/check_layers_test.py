@@ -62,7 +62,7 @@ class Layers(unittest.TestCase):
         found = self.findings({"src/backend/cpu/x.cpp": line})
         self.assertEqual(len(found), 1, found)
         self.assertIn("asks the processor", found[0])
-        self.assertEqual(self.findings({"src/backend/cpu/cpu_target.cpp": line}), [])
+        self.assertEqual(self.findings({"src/backend/cpu/target/cpu_target.cpp": line}), [])
 
     def test_the_table_allows(self):
         for path, name in [

@@ -9,9 +9,9 @@
 #include <algorithm>
 
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/cpu_target.h"
-#include "backend/cpu/thread_governor.h"
-#include "backend/cpu/tile_product.h"
+#include "backend/cpu/products/many_rows/tile_product.h"
+#include "backend/cpu/target/cpu_target.h"
+#include "backend/cpu/target/thread_governor.h"
 #include "backend/host_backend.h"
 #include "backend/kernels.h"
 #include "backend/registry.h"
