@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "src/backend/cpu": ["src/base", "src/backend", "src/format/block_types.h"],
     "src/backend/cuda": ["src/base", "src/backend", "src/format/block_types.h"],
     "src/backend/measure": ["src/base", "src/backend"],
+    "src/backend/partial": ["src/base", "src/backend", "src/backend/ref"],
     "src/cache": ["src/base", "src/backend"],
     "src/policy": ["src/base", "src/backend", "src/cache/selection.h"],
     "src/model": ["src/base", "src/format", "src/backend", "src/cache"],

@@ -31,7 +31,7 @@ struct Place {
   }
   /// The type of a result that may be rounded; ref's results are never rounded.
   DType result(DType dtype) const { return is_ref() ? DType::f32 : dtype; }
-  bool is_cuda() const { return backend.is_device(); }
+  bool is_cuda() const { return backend.device() == "cuda"; }
   /// Whether project_packed() rounds activations to 8 bits for weights of this type.
   bool rounds_to_bytes(DType weight) const {
     return backend.products(weight).packed_in_bytes;

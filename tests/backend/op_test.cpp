@@ -8,6 +8,7 @@
 //             has
 //   cuda      f32 and bf16, on the device in a build with CUDA, otherwise on the host
 //             (tests/support/cuda_on_host), there with the threads of a block in both orders
+//   partial   f32, on a device that has none of the ops: the reference computes them, through copies
 //
 // Large cases run only on the best instruction set and on a real CUDA device.
 #include <gtest/gtest.h>
@@ -23,6 +24,7 @@
 #include "backend/cpu/target/cpu_target.h"
 #include "base/error.h"
 #include "tests/backend/op_cases.h"
+#include "tests/support/toy_backend.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
 #include "tests/support/cuda_on_host/host_device.h"
 #include "tests/support/cuda_on_host/register_on_host.h"
@@ -67,9 +69,9 @@ testing::AssertionResult within(const Results& actual, const Results& expected, 
   return testing::AssertionSuccess();
 }
 
-enum class Kind { cpu, cpu_bf16, cpu_bytes, cuda };
+enum class Kind { cpu, cpu_bf16, cpu_bytes, cuda, partial };
 const char* name_of(Kind kind) {
-  constexpr const char* kNames[] = {"cpu", "cpu_bf16", "cpu_bytes", "cuda"};
+  constexpr const char* kNames[] = {"cpu", "cpu_bf16", "cpu_bytes", "cuda", "partial"};
   return kNames[static_cast<int>(kind)];
 }
 void PrintTo(Kind kind, std::ostream* out) { *out << name_of(kind); }
@@ -191,6 +193,11 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
     }
   }
 
+  void check_partial() {
+    ToyBackend toy(/*has_norm=*/false);
+    check(toy, "the reference, through copies", false);
+  }
+
   void check_cuda() {
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
     register_on_host();
@@ -225,6 +232,8 @@ TEST_P(OpTest, GivesWhatRefGives) {
       return check_cpu_bytes();
     case Kind::cuda:
       return check_cuda();
+    case Kind::partial:
+      return check_partial();
   }
 }
 
@@ -234,7 +243,8 @@ std::string name_of_test(const testing::TestParamInfo<std::tuple<OpRow, Kind>>& 
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpTest,
                          testing::Combine(testing::ValuesIn(kOps),
-                                          testing::Values(Kind::cpu, Kind::cpu_bf16, Kind::cuda)),
+                                          testing::Values(Kind::cpu, Kind::cpu_bf16, Kind::cuda,
+                                                          Kind::partial)),
                          name_of_test);
 INSTANTIATE_TEST_SUITE_P(PackedOps, OpTest,
                          testing::Combine(testing::Values(OpRow{"pack", pack_cases},
