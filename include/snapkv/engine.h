@@ -197,7 +197,9 @@ struct SessionOptions {
   /// rows per head, so that the cache of a long answer stays bounded. A further turn is appended to
   /// the kept rows if all fit within the limit, and compressed with them otherwise. For this the
   /// queries of the last window_size tokens (n_layer * window_size * n_head * head_dim floats) are
-  /// kept; the window is then the last tokens, decoded or from the prompt. If layers or heads have
+  /// kept; the window is then the last tokens, decoded or from the prompt. With kv_refresh the
+  /// policy chooses from all rows of the conversation, so that a long answer finds what its own
+  /// words ask for and not only what the question did. If layers or heads have
   /// budgets of their own, each may exceed its own by as many rows as the limit exceeds the budget.
   /// Must be greater than kv.budget; not with kv.ratio or with policies that observe all queries
   /// (h2o, expected-attention); policy "full" ignores it.
@@ -205,8 +207,8 @@ struct SessionOptions {
   /// Keeps the uncompressed keys and values of the whole conversation beside the compressed cache,
   /// in kv_type, in memory or in files in spill_dir. Every further turn then reads its tokens over
   /// all rows and selects from all of them with a window of its own, so that a second question is
-  /// answered as well as the first. Decoding reads only the kept rows. Without this option a turn
-  /// sees only the rows that earlier turns kept. CPU only.
+  /// answered as well as the first. Decoding reads only the kept rows, and kv_decode_limit chooses
+  /// from all rows. Without this option a turn sees only the rows that earlier turns kept. CPU only.
   bool kv_refresh = false;
   /// f32, f16, bf16 or q8_0: type of the cache and, except for q8_0 (then f16), of prefill's
   /// scratch layer. q8_0 needs a head_dim that is a multiple of 32.

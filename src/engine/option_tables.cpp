@@ -110,7 +110,8 @@ const OptionTable<SessionOptions>& session_option_table() {
        option(&O::kv_decode_limit,
               {.name = "kv_decode_limit",
                .help = "Compress to the budget again when generated tokens have filled the cache "
-                       "to this many rows per layer and KV head; 0: never",
+                       "to this many rows per layer and KV head, from all rows with kv_refresh; 0: "
+                       "never",
                .least = 0,
                .most = kMostTokens}),
        option(&O::kv_refresh,

@@ -83,6 +83,7 @@ std::vector<Case> cases() {
       {"Spilled", small, session("snapkv", 128), 12000},
       {"Refresh", many_heads, session("snapkv", 128), 1500},
       {"DecodeLimit", many_heads, session("snapkv", 256), 1500},
+      {"DecodeLimitRefresh", many_heads, session("snapkv", 256), 1500},
       {"Short", big_vocab, session("snapkv", 128), 20},
       {"BigVocabularyManyLogits", big_vocab, session("snapkv", 128), 400, 64},
       {"AutomaticCompute", many_heads, session("snapkv", 512), 2000, 1, Compute::automatic},
@@ -112,7 +113,8 @@ std::vector<Case> cases() {
     if (c.name == "ManyHeadsQ8") c.options.kv_type = DType::q8_0;
     if (c.name == "Spilled") c.options.spill_dir = "spilled";
     if (c.name == "Refresh") c.options.kv_refresh = true;
-    if (c.name == "DecodeLimit") c.options.kv_decode_limit = 300;
+    if (c.name.starts_with("DecodeLimit")) c.options.kv_decode_limit = 300;
+    if (c.name == "DecodeLimitRefresh") c.options.kv_refresh = true;
     if (c.name == "WideFeedForwardShortChunk") c.options.chunk = 64;
   }
   return all;
