@@ -94,7 +94,7 @@ void check(const std::vector<float>& actual, const std::vector<float>& expected,
 }
 
 std::vector<float> reference(Tensor w, int64_t n_check, const std::vector<float>& x, int64_t n) {
-  static const auto ref = Backend::make({.device = Device::reference});
+  static const auto ref = Backend::make({.device = "reference"});
   w = w.slice(0, n_check);
   std::vector<float> out(static_cast<size_t>(n * n_check));
   const Tensor x_view(const_cast<float*>(x.data()), DType::f32, {n, w.shape[1]});
@@ -150,8 +150,7 @@ void project_packed(benchmark::State& state, Compute compute, DType type, int64_
                     int64_t n_in, int64_t n) {
   Backend& backend = cpu(compute);
   const std::vector<Tensor> weights = make_weights(type, n_out, n_in);
-  std::vector<PackedWeight> packed(
-      packed_products_in_bytes(backend.byte_products(), type) ? weights.size() : 1);
+  std::vector<PackedWeight> packed(backend.products(type).packed_in_bytes ? weights.size() : 1);
   for (size_t i = 0; i < packed.size(); ++i) ops::pack(backend, weights[i], packed[i]);
   std::vector<float> x = random_values(n * n_in), out(static_cast<size_t>(n * n_out));
   std::vector<bf16_t> x_bf16;

@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "src/backend/cpu": ["src/base", "src/backend", "src/format/block_types.h"],
     "src/backend/cuda": ["src/base", "src/backend", "src/format/block_types.h"],
     "src/backend/measure": ["src/base", "src/backend"],
+    "src/backend/partial": ["src/base", "src/backend", "src/backend/ref"],
     "src/cache": ["src/base", "src/backend"],
     "src/policy": ["src/base", "src/backend", "src/cache/selection.h"],
     "src/model": ["src/base", "src/format", "src/backend", "src/cache"],
@@ -36,11 +37,6 @@ MAY_INCLUDE = {
     "app": ["src/base", "src/chat", "eval", "bench/machine_limits.h"],
     "eval": ["src/base"],
     "bench": ["src/base", "src/backend", "src/format/block_types.h", "src/format/ggml_types.h"],
-}
-# The only file that knows all backends, since it makes them.
-EXCEPTIONS = {
-    "src/backend/backend.cpp": ["src/backend/ref/ref_backend.h", "src/backend/cpu/cpu_backend.h",
-                                "src/backend/cuda/cuda_backend.h"],
 }
 # library -> (pattern of its headers, folders that may include them)
 LIBRARIES = {
@@ -74,10 +70,17 @@ LIBRARIES = {
 # Patterns that only one file may contain, and why.
 RESERVED = {
     re.compile(r"__builtin_cpu_supports|<cpuid\.h>"):
-        ("src/backend/cpu/cpu_target.cpp", "asks the processor: --cpu-target would not be obeyed"),
+        ("src/backend/cpu/target/cpu_target.cpp",
+         "asks the processor: --cpu-target would not be obeyed"),
     re.compile(r"\b(strto(d|f|ld)|sto(d|f|ld)|atof)\s*\("):
         ("src/base/parse_number.cpp", "reads numbers as the locale writes them: use read_double()"),
 }
+# Only a backend's own folder knows its devices and libraries; all others ask the registry.
+DEVICE_WORDS = re.compile(r"cuda|avx|onednn|dnnl", re.IGNORECASE)
+KNOW_DEVICES = (
+    "src/backend/cpu/", "src/backend/cuda/",
+    "src/bindings/c_api.cpp",  # the C API has a number for a device
+)
 SYSTEM = re.compile(r"(sys|net|netinet|arpa|linux|mach)/\w+\.h|\w+(\.h)?")  # <vector>, <sys/mman.h>
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 ENDINGS = {".h", ".cpp", ".cu", ".cuh"}
@@ -116,7 +119,7 @@ def check_include(root, path, bracket, name):
             return None
         return f"includes {name} (a library that LIBRARIES in tools/check_layers.py does not know)"
     allowed = [folder, PUBLIC] + MAY_INCLUDE[folder]
-    if folder_of(target) in allowed or target in allowed or target in EXCEPTIONS.get(path, []):
+    if folder_of(target) in allowed or target in allowed:
         return None
     rule = ", ".join(dict.fromkeys([PUBLIC] + MAY_INCLUDE[folder]))
     return f"includes {target} ({folder} may include itself and {rule})"
@@ -152,6 +155,9 @@ def check_file(root, path):
         for pattern, (file, what) in RESERVED.items():
             if path != file and pattern.search(line):
                 yield number, f"{what} (only {file} may)"
+        if match is None and path.startswith("src/") and not path.startswith(KNOW_DEVICES) and (
+                word := DEVICE_WORDS.search(line)):
+            yield number, f"names {word.group()}: only a backend's own folder may"
 
 
 def check_tree(root):

@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "snapkv/compute.h"
@@ -78,10 +79,10 @@ struct CompressorOptions {
   /// Up to kMostThreads; 0: cpu_threads(). The result does not depend on it.
   int n_threads = 0;
   bool reference = false;  ///< plain loops in f64 with one thread: slow, for comparison
-  /// Device::cuda: the views are in device memory (of the current device). `stream`: the
-  /// cudaStream_t in whose order the kernels run, which may still be writing the views; nullptr: a
-  /// new stream, and the views must be complete.
-  Device device = Device::cpu;
+  /// Where the views are, a name that devices() lists. "cuda": in the memory of the current GPU;
+  /// `stream` is then the cudaStream_t in whose order the kernels run, which may still be writing
+  /// the views; nullptr: a new stream, and the views must be complete.
+  std::string device = "cpu";
   void* stream = nullptr;
 };
 

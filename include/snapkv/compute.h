@@ -19,10 +19,18 @@ namespace snapkv {
 /// f32 nothing is rounded below f32 except by the file and the KV cache type.
 enum class Compute { automatic, f32, bf16 };
 
-/// `cuda`: an NVIDIA GPU, in builds with SNAPKV_CUDA. `automatic`: the GPU if the build and the
-/// machine have one, otherwise the CPU. `reference`: the plain loops that every test compares with,
-/// exact and very slow.
-enum class Device { automatic, cpu, cuda, reference };
+/// A device that models run on, by the name in ModelOptions::device.
+struct DeviceInfo {
+  std::string name;          ///< "cpu", "cuda", "reference"
+  std::string help;          ///< a few words on what it is
+  bool own_memory = false;   ///< separate from the host's: weights and caches are copied to it
+  std::string missing = {};  ///< why this build cannot use it; empty if it can
+};
+
+/// All devices that there are. "auto" is the fastest of them that this build and the machine have:
+/// a GPU, or else the CPU. "reference" is the plain loops that every test compares with, exact and
+/// very slow.
+std::vector<DeviceInfo> devices();
 
 /// Where weights are read from in decoding, which reads all of them at every step. `mapped`: from
 /// the file's pages, which the system may drop when memory is short and read again. `huge_pages`:

@@ -94,12 +94,13 @@ struct MemoryPlan {
 struct SessionOptions;
 /// `n_threads`: as ModelOptions::n_threads. Throws as resolve_options() does.
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
-                       DType compute = DType::bf16, Device device = Device::cpu, int n_threads = 0);
+                       DType compute = DType::bf16, const std::string& device = "cpu",
+                       int n_threads = 0);
 /// Length in tokens of the longest prompt for which a session with these options takes no more than
 /// `bytes`, weights not included; 0 if not even one token fits. The context is another limit.
 /// Throws as resolve_options() does.
 int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, size_t bytes,
-                       DType compute = DType::bf16, Device device = Device::cpu);
+                       DType compute = DType::bf16, const std::string& device = "cpu");
 /// Bytes of host memory that this process may still use: what the system reports as available, or
 /// what the control group leaves if that is less.
 size_t free_memory();
@@ -110,7 +111,7 @@ size_t kv_row_bytes(const ModelInfo& info, DType kv_type);
 
 struct ModelOptions {
   std::string path = {};
-  Device device = Device::automatic;
+  std::string device = "auto";  ///< "auto", or a name that devices() lists
   Compute compute = Compute::automatic;
   WeightMemory weights = WeightMemory::automatic;
   int n_threads = 0;         ///< up to kMostThreads; 0: cpu_threads()
@@ -143,8 +144,8 @@ class Model {
   /// reset_device_peak() was called, weights included; 0 if the model is in host memory.
   size_t device_bytes_peak() const;
   void reset_device_peak() const;
-  /// Whether weights and caches are in a device's own memory (Device::cuda). Two threads must not
-  /// use sessions of such a model at the same time.
+  /// Whether weights and caches are in a device's own memory (DeviceInfo::own_memory). Two threads
+  /// must not use sessions of such a model at the same time.
   bool on_device() const;
   /// Bytes of weights that will move from the mapped file into this process's own memory during
   /// decoding, as far as known now (WeightMemory::automatic). Free memory must hold them too.
@@ -196,7 +197,9 @@ struct SessionOptions {
   /// rows per head, so that the cache of a long answer stays bounded. A further turn is appended to
   /// the kept rows if all fit within the limit, and compressed with them otherwise. For this the
   /// queries of the last window_size tokens (n_layer * window_size * n_head * head_dim floats) are
-  /// kept; the window is then the last tokens, decoded or from the prompt. If layers or heads have
+  /// kept; the window is then the last tokens, decoded or from the prompt. With kv_refresh the
+  /// policy chooses from all rows of the conversation, so that a long answer finds what its own
+  /// words ask for and not only what the question did. If layers or heads have
   /// budgets of their own, each may exceed its own by as many rows as the limit exceeds the budget.
   /// Must be greater than kv.budget; not with kv.ratio or with policies that observe all queries
   /// (h2o, expected-attention); policy "full" ignores it.
@@ -204,8 +207,8 @@ struct SessionOptions {
   /// Keeps the uncompressed keys and values of the whole conversation beside the compressed cache,
   /// in kv_type, in memory or in files in spill_dir. Every further turn then reads its tokens over
   /// all rows and selects from all of them with a window of its own, so that a second question is
-  /// answered as well as the first. Decoding reads only the kept rows. Without this option a turn
-  /// sees only the rows that earlier turns kept. CPU only.
+  /// answered as well as the first. Decoding reads only the kept rows, and kv_decode_limit chooses
+  /// from all rows. Without this option a turn sees only the rows that earlier turns kept. CPU only.
   bool kv_refresh = false;
   /// f32, f16, bf16 or q8_0: type of the cache and, except for q8_0 (then f16), of prefill's
   /// scratch layer. q8_0 needs a head_dim that is a multiple of 32.

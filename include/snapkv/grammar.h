@@ -47,6 +47,10 @@ class Grammar {
   /// unless there is a `relaxation`, to which it is added.
   static Grammar from_json_schema(std::string_view schema, std::string name = "JSON schema",
                                   SchemaRelaxation* relaxation = nullptr);
+  /// The texts that an ECMA regular expression matches as a whole. Throws Error{kUsage} "NAME:
+  /// pattern '...', character N: ..." for what is no expression or what a grammar can't say, such
+  /// as look-around.
+  static Grammar from_regex(std::string_view pattern, std::string name = "regular expression");
   /// The grammar of any JSON object.
   static Grammar json_object();
   /// The grammar of any JSON value.

@@ -12,6 +12,7 @@ namespace snapkv {
 
 class HostBackend : public Backend {
  public:
+  bool is_device() const final { return false; }
   Buffer allocate(size_t bytes, const char* what) final { return Buffer::host(bytes, what); }
   Buffer allocate_pinned(size_t bytes, const char* what) final { return Buffer::host(bytes, what); }
   size_t free_memory() const final { SNAPKV_CHECK(false); }
@@ -34,8 +35,6 @@ class HostBackend : public Backend {
   }
 
   void place_weights(std::span<const Tensor>) final {}
-  void begin_step(uint64_t) final {}
-  void end_step(bool) final {}
 };
 
 }  // namespace snapkv

@@ -35,7 +35,7 @@ struct PackWorkspace {
 
 /// A weight matrix packed for products of many rows, in the compute dtype. pack() fills it, and may
 /// be called again for another matrix, reusing the memory. A backend may only remember a weight of
-/// a block type, which must then stay in place: Backend::byte_products().
+/// a block type, which must then stay in place: ProductTraits::packed_in_bytes.
 struct PackedWeight {
   /// Not null: for a few products that run one after another. A backend may then only remember the
   /// weight, which must stay in place, and pack each piece just before it multiplies.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SignalsBlocked: prevents signal handlers from running on this thread while an object exists.
-// Needed around calls of oneDNN, whose generated products let the stack pointer point into heap
-// memory (seen in 2.6): the kernel would write a handler's frame below it, over whatever is there.
+// Needed around calls of a library whose generated code lets the stack pointer point into heap
+// memory: the kernel would write a handler's frame below it, over whatever is there.
 // Our own handlers could use a separate stack (sigaltstack), but those of a program that uses the
 // library need not.
 #pragma once

@@ -153,7 +153,7 @@ snapkv_compressor* snapkv_compressor_new(const snapkv_policy* policy, int device
     }
     CompressorOptions options;
     if (device == SNAPKV_CUDA) {
-      options.device = Device::cuda;
+      options.device = "cuda";
       options.stream = stream;
     }
     made = new snapkv_compressor{Compressor(config, options), Policy::make(config)};

@@ -80,7 +80,7 @@ void vote_pending(Session::Impl& s) {
     if (s.layers[il]->has_views()) {
       vote(s, k, *s.layers[il], queries);
     } else {
-      vote(s, k, *readable_copy(s, il), queries);
+      vote(s, k, *readable_copy(s, il, *s.layers[il]), queries);
     }
   }
   s.trace.clear_pending();

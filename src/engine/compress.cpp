@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/ops.h"
+#include "backend/registry.h"
 #include "base/error.h"
 #include "base/tensor.h"
 #include "engine/option_range.h"
@@ -161,14 +162,10 @@ struct Compressor::Impl {
 Compressor::Compressor(const PolicyConfig& config, const CompressorOptions& options)
     : impl_(std::make_unique<Impl>()) {
   require_range("n_threads", options.n_threads, 0, kMostThreads);
-  require_range("device", static_cast<int>(options.device), 0, static_cast<int>(Device::reference));
   impl_->policy = Policy::make(config);
-  if (options.device == Device::automatic) {
-    fail(ErrorCode::kUsage, "device must be cpu, cuda or reference: it says where the views are");
-  }
-  const bool on_host = options.device != Device::cuda;
+  const bool on_host = !find_backend(options.device).info.own_memory;
   impl_->backend =
-      Backend::make({.device = options.reference && on_host ? Device::reference : options.device,
+      Backend::make({.device = options.reference && on_host ? "reference" : options.device,
                      .n_threads = options.n_threads,
                      .compute = Compute::f32,
                      .stream = options.stream});

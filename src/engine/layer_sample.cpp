@@ -24,7 +24,7 @@ LayerSample::LayerSample(const Architecture& whole,
   spec_.family = spec.family;
   spec_.config = spec.config;
   spec_.config.n_layer = std::ssize(layers_);
-  spec_.byte_products = spec.byte_products;
+  spec_.compute = spec.compute;
   for (const Layer& layer : layers_) spec_.layers.push_back(spec.layers[layer.il]);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "engine/memory_plan.h"
 
+#include <string>
 #include <vector>
 
 #include "base/available_memory.h"
@@ -9,18 +10,9 @@
 #include "engine/option_range.h"
 #include "engine/rehearsal.h"
 #include "model/model_spec.h"
-#include "model/packing.h"
 #include "policy/policy.h"
 
 namespace snapkv {
-namespace {
-
-ByteProducts byte_products(const ModelInfo& info) {
-  const auto known = info.spec->byte_products;
-  return known.has_value() ? *known : cpu_byte_products();
-}
-
-}  // namespace
 
 void validate_kv_type(DType kv_type, int64_t head_dim) {
   require_range("kv_type", static_cast<int>(kv_type), 0, std::ssize(kDTypes) - 1);
@@ -37,10 +29,6 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
   }
 }
 
-bool packs_weights(const ModelInfo& info, int64_t n_tokens, DType compute, Device device) {
-  return n_tokens >= packed_min_tokens(info.file_type, compute, device, byte_products(info));
-}
-
 MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device) {
   const ModelInfo& info = prompt.info;
   if (info.spec == nullptr || info.decoder == nullptr) {
@@ -54,8 +42,7 @@ MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device) 
     sessions.push_back(resolve_options(options, info));
   }
   DeviceTraits traits = device;
-  if (traits.device == Device::automatic) traits.device = Device::cpu;
-  traits.byte_products = byte_products(info);
+  traits.asked = info.spec->compute;
   const SessionOptions& first = sessions[0];
   const bool in_file = !first.spill_dir.empty();
   MemoryPlan plan =
@@ -74,13 +61,13 @@ MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device) 
 }
 
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
-                       DType compute, Device device, int n_threads) {
+                       DType compute, const std::string& device, int n_threads) {
   return plan_prompt({.info = info, .sessions = {&options, 1}, .n_tokens = n_tokens},
                      {.device = device, .compute = compute, .n_threads = n_threads});
 }
 
 int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, size_t bytes,
-                       DType compute, Device device) {
+                       DType compute, const std::string& device) {
   const auto fits = [&](int64_t n) {
     try {
       const MemoryPlan plan = plan_memory(info, options, n, compute, device);

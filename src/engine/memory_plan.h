@@ -32,12 +32,8 @@ struct PlannedPrompt {
   int64_t n_logits = 1;
   HiddenStates::Place hidden_place = HiddenStates::Place::memory;  // without spill_dir
 };
-/// As plan_memory(), of which this is the general form. `device.byte_products` is the model's.
+/// As plan_memory(), of which this is the general form. `device.asked` is the model's.
 MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device);
-
-/// Whether a prompt of n_tokens is computed with packed weights. Their products round differently
-/// from those that read the weights directly.
-bool packs_weights(const ModelInfo& info, int64_t n_tokens, DType compute, Device device);
 
 /// Throws kUsage unless a cache with rows of head_dim values can have this type.
 void validate_kv_type(DType kv_type, int64_t head_dim);

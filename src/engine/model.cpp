@@ -55,7 +55,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
   report(0.6);
   impl->tokenizer = Tokenizer::from_gguf(impl->file);
   ModelSpec spec = impl->architecture->spec();
-  spec.byte_products = impl->backend->byte_products();
+  spec.compute = options.compute;
   impl->info = make_info(impl->file, spec, impl->architecture);
   if (impl->tokenizer->n_vocab() != impl->info.n_vocab) {
     fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, the embedding {} rows",
@@ -79,7 +79,7 @@ size_t Model::weights_to_move() const { return impl_->weight_pages->bytes_to_mov
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
 bool Model::rounds_activations() const { return impl_->backend->rounds_activations(); }
 bool Model::rounds_prompts() const {
-  return packed_products_in_bytes(impl_->backend->byte_products(), info().file_type);
+  return snapkv::rounds_prompts(*impl_->backend, info().file_type);
 }
 
 const Tokenizer& Model::tokenizer() const { return *impl_->tokenizer; }

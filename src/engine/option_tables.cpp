@@ -2,6 +2,7 @@
 // The tables of the engine's options (snapkv/options.h). An option of the model, a session, the
 // sampler or an answer is a member of its struct and a row here: command, server and bindings have
 // it then.
+#include "backend/registry.h"
 #include "base/option_row.h"
 #include "policy/params.h"
 #include "snapkv/options.h"
@@ -16,6 +17,15 @@ OptionTable<Struct> make_table(Group group, std::vector<OptionRow<Struct>> rows,
                                const Struct& defaults = {}) {
   for (OptionRow<Struct>& row : rows) row.info.group = group;
   return OptionTable<Struct>(std::move(rows), defaults);
+}
+
+OptionRow<ModelOptions> device_row() {
+  const std::string help = "Where the model runs; " + device_help();
+  OptionRow<ModelOptions> row =
+      option(&ModelOptions::device, {.name = "device", .help = help.c_str()});
+  row.info.type = OptionInfo::Type::word;
+  row.info.words = device_names();
+  return row;
 }
 
 OptionRow<SessionOptions> kv_type_row() {
@@ -59,11 +69,7 @@ const OptionTable<ModelOptions>& model_option_table() {
       {option(&O::path, {.name = "model",
                          .help = "GGUF file (of a split one: the first part), or folder of a "
                                  "Hugging Face model"}),
-       word_option(&O::device,
-                   {.name = "device",
-                    .help = "Where the model runs; auto: on the GPU where this build and the "
-                            "machine have one"},
-                   {"auto", "cpu", "cuda", "reference"}),
+       device_row(),
        word_option(&O::compute,
                    {.name = "compute",
                     .help = "Precision of matrix products; auto: activations are rounded to 8 bits "
@@ -104,7 +110,8 @@ const OptionTable<SessionOptions>& session_option_table() {
        option(&O::kv_decode_limit,
               {.name = "kv_decode_limit",
                .help = "Compress to the budget again when generated tokens have filled the cache "
-                       "to this many rows per layer and KV head; 0: never",
+                       "to this many rows per layer and KV head, from all rows with kv_refresh; 0: "
+                       "never",
                .least = 0,
                .most = kMostTokens}),
        option(&O::kv_refresh,

@@ -86,7 +86,7 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
                       .n_tokens = n,
                       .n_logits = n_logits,
                       .hidden_place = place},
-                     {.device = first.backend().device(),
+                     {.device = std::string(first.backend().device()),
                       .compute = first.backend().compute_dtype(),
                       .n_threads = first.backend().n_threads()});
 }
@@ -143,8 +143,7 @@ HiddenStates::Place find_place(std::span<Session::Impl* const> sessions, int64_t
 }  // namespace
 
 bool packs_weights(const Session::Impl& session, int64_t n_tokens) {
-  const Backend& backend = session.backend();
-  return packs_weights(session.info(), n_tokens, backend.compute_dtype(), backend.device());
+  return packs_weights(session.backend(), session.info().file_type, n_tokens);
 }
 
 PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens,
@@ -166,8 +165,8 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.chunk = std::min(plan.n_tokens, first.options.chunk);
   plan.n_logits = std::min(plan.n_tokens, options.n_logits);
   plan.packed = packs_weights(first, plan.n_tokens);
-  plan.packed_at_use =
-      plan.packed && packs_at_use(plan.n_tokens, first.options.chunk, first.backend().device());
+  plan.packed_at_use = packs_at_use(first.backend(), first.info().file_type, plan.n_tokens,
+                                    first.options.chunk);
   plan.releases_weights = plan.packed && !plan.packed_at_use && plan.n_tokens >= kReleaseMinTokens;
   const int64_t n_held = options.on_logits ? std::min(kOutputRows, plan.n_logits) : plan.n_logits;
   MemoryPlan memory = plan_turn(sessions, n, options.compress, n_held);

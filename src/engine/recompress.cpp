@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Recompresses one layer at a time: the policy sees the layer's rows and the queries of its last
-// tokens, the rows it keeps move to a smaller layer, and the larger one is freed.
+// Recompresses one layer at a time: the policy sees the layer's rows, or all of the conversation's,
+// and the queries of its last tokens; the rows it keeps move to a smaller layer, and the larger one
+// is freed.
 #include "engine/recompress.h"
 
 #include <algorithm>
@@ -20,9 +21,9 @@ int64_t budget_of(const Session::Impl& s, int il) {
   return layer_budget(s.architecture().spec(), *s.policy, s.n_past, il);
 }
 
-Selection select_again(Session::Impl& s, int il, const LayerState& layer) {
+Selection select_again(Session::Impl& s, int il, const LayerState& rows) {
   // the window is the last rows of every head, and at least one row must come before it
-  const std::vector<int32_t> n = layer.n_rows();
+  const std::vector<int32_t> n = rows.n_rows();
   const int64_t fewest = *std::min_element(n.begin(), n.end());
   const int64_t n_window = std::min(s.queries.size(), fewest - 1);
   if (n_window < 1) {  // happens only with a saved session made by hand
@@ -36,10 +37,10 @@ Selection select_again(Session::Impl& s, int il, const LayerState& layer) {
   const Buffer q = s.queries.last(s.backend(), il, n_window);
   const Tensor q_window = q.view(DType::f32, {n_window, config.n_head, config.head_dim});
   const auto selector = s.policy->make_selector(s.backend());
-  if (layer.has_views()) {
-    return select_rows(s, il, layer, q_window, *selector, budget_of(s, il));
+  if (rows.has_views()) {
+    return select_rows(s, il, rows, q_window, *selector, budget_of(s, il));
   }
-  const auto copy = readable_copy(s, il);
+  const auto copy = readable_copy(s, il, rows);
   return select_rows(s, il, *copy, q_window, *selector, budget_of(s, il));
 }
 
@@ -66,14 +67,16 @@ void recompress_at_limit(Session::Impl& s) {
     if (!any) vote_pending(s);  // before their rows may be gone
     any = true;
     s.remember(il);
-    std::unique_ptr<LayerState>& layer = s.layers[il];
-    const Selection selection = select_again(s, il, *layer);
+    const LayerState& rows = s.has_history(il) ? *s.history[il] : *s.layers[il];
+    const Selection selection = select_again(s, il, rows);
     const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
     const int64_t reserve = std::min(s.options.decode_reserve, tail);
     auto kept = make_state(s.architecture().layer_spec(il).state, s.meter, s.options.kv_type);
-    kept->keep(s.backend(), *layer, selection, static_cast<int32_t>(reserve));
-    layer = std::move(kept);
-    if (s.has_history(il)) s.in_history[il] = layer->n_rows();
+    kept->keep(s.backend(), rows, selection, static_cast<int32_t>(reserve));
+    s.layers[il] = std::move(kept);
+    if (!s.has_history(il)) continue;
+    s.in_history[il] = s.layers[il]->n_rows();
+    s.history[il]->leave();
   }
   if (!any) return;
   s.stats.n_recompressed += 1;

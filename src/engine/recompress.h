@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SessionOptions::kv_decode_limit: when decoding has filled a layer up to the limit, its rows are
-// compressed to the policy's budget again, as at the end of a prompt.
+// compressed to the policy's budget again, as at the end of a prompt. With kv_refresh the policy
+// chooses from all rows of the conversation.
 #pragma once
 
 #include "engine/session_impl.h"

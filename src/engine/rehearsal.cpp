@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backend/measure/measuring_backend.h"
@@ -85,10 +86,9 @@ class Rehearsal {
     plan.chunk = std::min(plan.n_tokens, options.chunk);
     plan.n_skipped = plan.n_tokens - plan.chunk;
     plan.n_logits = std::min(plan.n_tokens, prompt_.n_logits);
-    plan.packed = packs_weights(prompt_.info, plan.n_tokens, backend_.compute_dtype(),
-                                backend_.device());
-    plan.packed_at_use =
-        plan.packed && packs_at_use(plan.n_tokens, options.chunk, backend_.device());
+    const std::string& file_type = prompt_.info.file_type;
+    plan.packed = packs_weights(backend_, file_type, plan.n_tokens);
+    plan.packed_at_use = packs_at_use(backend_, file_type, plan.n_tokens, options.chunk);
     plan.hidden_place = prompt_.hidden_place;
     const std::vector<int32_t> tokens(plan.chunk, 0);
     plan.tokens = tokens;

@@ -7,14 +7,13 @@
 
 namespace snapkv {
 
-std::unique_ptr<LayerState> readable_copy(Session::Impl& session, int il) {
-  const LayerState& layer = *session.layers[il];
+std::unique_ptr<LayerState> readable_copy(Session::Impl& session, int il, const LayerState& rows) {
   auto copy = make_full_state(session.architecture().layer_spec(il).state, session.meter,
                               scratch_dtype(session.options.kv_type));
-  const std::vector<int32_t> n = layer.n_rows();
+  const std::vector<int32_t> n = rows.n_rows();
   const int32_t most = *std::max_element(n.begin(), n.end());
   copy->reserve(session.backend(), most, most);
-  copy->append(session.backend(), layer);
+  copy->append(session.backend(), rows);
   return copy;
 }
 

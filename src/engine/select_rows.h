@@ -7,9 +7,9 @@
 
 namespace snapkv {
 
-/// A copy of a session's layer that a policy can read (LayerState::has_views): every head has the
+/// A copy of rows of layer il that a policy can read (LayerState::has_views): every head has the
 /// same capacity, and a quantized cache is converted to f16.
-std::unique_ptr<LayerState> readable_copy(Session::Impl& session, int il);
+std::unique_ptr<LayerState> readable_copy(Session::Impl& session, int il, const LayerState& rows);
 
 /// `rows` are all rows of layer il so far, of a type that is not quantized and with the same
 /// capacity in every head. `q_window` [n_window, n_head, head_dim] f32 holds the queries of the

@@ -4,13 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "backend/byte_products.h"
 #include "model/config.h"
 #include "model/family.h"
 #include "model/layer_spec.h"
+#include "snapkv/compute.h"
 
 namespace snapkv {
 
@@ -20,9 +19,8 @@ struct ModelSpec {
   const Family* family = nullptr;
   ModelConfig config;
   std::vector<LayerSpec> layers;  // [n_layer]
-  /// Backend::byte_products(). Unset until the model is loaded, which means cpu_byte_products();
-  /// that is right with Compute::automatic.
-  std::optional<ByteProducts> byte_products = {};
+  /// ModelOptions::compute, once the model is loaded.
+  Compute compute = Compute::automatic;
 
   /// Whether some block computes its result in a buffer before it is added to the residual stream.
   bool has_branches() const;

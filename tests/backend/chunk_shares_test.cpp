@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ChunkShares: gives out every chunk once, a thread's own run from its beginning, others' from
 // their end.
-#include "backend/cpu/chunk_shares.h"
+#include "backend/cpu/target/chunk_shares.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/cpu_target.h"
-#include "backend/cpu/gemv.h"
+#include "backend/cpu/products/few_rows/gemv.h"
+#include "backend/cpu/target/cpu_target.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // set_cpu_target() and SNAPKV_CPU_TARGET. They settle the target for the whole process, so each
 // case runs in its own process.
-#include "backend/cpu/cpu_target.h"
+#include "backend/cpu/target/cpu_target.h"
 
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "backend/backend.h"
+#include "backend/cpu/products/byte_products.h"
 #include "base/error.h"
 #include "snapkv/compute.h"
 
@@ -99,7 +100,8 @@ bool is_restricted_to_avx2() {
   return cpu::cpu_target() == CpuTarget::avx2 && !cpu::has(CpuTarget::avx512) &&
          dnnl::get_effective_cpu_isa() <= dnnl::cpu_isa::avx2 &&
          backend->compute_dtype() == DType::f32 && backend->rounds_activations() &&
-         backend->byte_products() == ByteProducts::avx2 &&
+         cpu::byte_products(Compute::automatic) == cpu::ByteProducts::avx2 &&
+         backend->products(DType::q4_0).packed_in_bytes &&
          backend->description().find("cpu (avx2") == 0;
 }
 
@@ -127,7 +129,7 @@ TEST_F(CpuTargetTest, AvxVnniHasNoAvx512) {
     const auto backend = Backend::make({.n_threads = 1});
     return cpu::has(CpuTarget::avx_vnni) && !cpu::has(CpuTarget::avx512) &&
            backend->compute_dtype() == DType::f32 && backend->rounds_activations() &&
-           backend->byte_products() == ByteProducts::avx_vnni &&
+           cpu::byte_products(Compute::automatic) == cpu::ByteProducts::avx_vnni &&
            backend->description().find("cpu (avx-vnni") == 0;
   });
 }
@@ -136,7 +138,8 @@ TEST_F(CpuTargetTest, F32RoundsNoActivations) {
   expect_true_in_child([] {
     const auto backend = Backend::make({.n_threads = 1, .compute = Compute::f32});
     return backend->compute_dtype() == DType::f32 && !backend->rounds_activations() &&
-           backend->byte_products() == ByteProducts::none;
+           cpu::byte_products(Compute::f32) == cpu::ByteProducts::none &&
+           !backend->products(DType::q4_0).packed_in_bytes;
   });
 }
 

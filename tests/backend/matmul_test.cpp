@@ -13,9 +13,9 @@
 
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/cpu_target.h"
-#include "backend/cpu/pack.h"
-#include "backend/cpu/product_tiling.h"
+#include "backend/cpu/products/many_rows/product_tiling.h"
+#include "backend/cpu/target/cpu_target.h"
+#include "backend/cpu/weights/pack.h"
 #include "backend/kernels.h"
 #include "backend/ops.h"
 #include "snapkv/log.h"
@@ -188,7 +188,7 @@ TEST_P(SharedProductTest, PackedAtUseIsTheSame) {
     EXPECT_TRUE(products(n_threads, &workspace) == expected) << n_threads << " threads";
     EXPECT_GT(workspace.pack_seconds, 0.0);
     const auto measured = make_to_measure(
-        {.device = Device::cpu, .compute = in.type, .n_threads = n_threads});
+        {.device = "cpu", .compute = in.type, .n_threads = n_threads});
     PackedWeight packed;
     packed.workspace = &workspace;
     EXPECT_EQ(measured->kernels().lay_out(in.w, in.type, packed), 0u);

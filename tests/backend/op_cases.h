@@ -31,12 +31,12 @@ struct Place {
   }
   /// The type of a result that may be rounded; ref's results are never rounded.
   DType result(DType dtype) const { return is_ref() ? DType::f32 : dtype; }
-  bool is_cuda() const { return backend.is_device(); }
+  bool is_cuda() const { return backend.device() == "cuda"; }
   /// Whether project_packed() rounds activations to 8 bits for weights of this type.
   bool rounds_to_bytes(DType weight) const {
-    return packed_products_in_bytes(backend.byte_products(), weight);
+    return backend.products(weight).packed_in_bytes;
   }
-  bool is_ref() const { return backend.device() == Device::reference; }
+  bool is_ref() const { return backend.device() == "reference"; }
 };
 
 /// The tensors that an op wrote.
@@ -85,7 +85,7 @@ struct OpCase {
     on_cpu = false;
     return *this;
   }
-  bool runs_on(const Place& place) const { return on_cpu || place.backend.device() != Device::cpu; }
+  bool runs_on(const Place& place) const { return on_cpu || place.backend.device() != "cpu"; }
 
   std::string name;
   Run run;

@@ -8,6 +8,7 @@
 //             has
 //   cuda      f32 and bf16, on the device in a build with CUDA, otherwise on the host
 //             (tests/support/cuda_on_host), there with the threads of a block in both orders
+//   partial   f32, on a device that has none of the ops: the reference computes them, through copies
 //
 // Large cases run only on the best instruction set and on a real CUDA device.
 #include <gtest/gtest.h>
@@ -20,12 +21,13 @@
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/cpu_target.h"
+#include "backend/cpu/target/cpu_target.h"
 #include "base/error.h"
 #include "tests/backend/op_cases.h"
+#include "tests/support/toy_backend.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-#include "backend/cuda/cuda_backend.h"
 #include "tests/support/cuda_on_host/host_device.h"
+#include "tests/support/cuda_on_host/register_on_host.h"
 #endif
 
 namespace snapkv::test {
@@ -67,9 +69,9 @@ testing::AssertionResult within(const Results& actual, const Results& expected, 
   return testing::AssertionSuccess();
 }
 
-enum class Kind { cpu, cpu_bf16, cpu_bytes, cuda };
+enum class Kind { cpu, cpu_bf16, cpu_bytes, cuda, partial };
 const char* name_of(Kind kind) {
-  constexpr const char* kNames[] = {"cpu", "cpu_bf16", "cpu_bytes", "cuda"};
+  constexpr const char* kNames[] = {"cpu", "cpu_bf16", "cpu_bytes", "cuda", "partial"};
   return kNames[static_cast<int>(kind)];
 }
 void PrintTo(Kind kind, std::ostream* out) { *out << name_of(kind); }
@@ -168,18 +170,18 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
   void check_cpu_bytes() {
     struct Products {
       cpu::CpuTarget target;
-      ByteProducts kind;
+      cpu::ByteProducts kind;
       const char* name;
     };
     const Products kProducts[] = {
-        {cpu::CpuTarget::avx2, ByteProducts::avx2, "AVX2"},
-        {cpu::CpuTarget::avx_vnni, ByteProducts::avx_vnni, "AVX-VNNI"},
-        {cpu::CpuTarget::avx512_vnni, ByteProducts::avx512_vnni, "AVX-512 VNNI"}};
+        {cpu::CpuTarget::avx2, cpu::ByteProducts::avx2, "AVX2"},
+        {cpu::CpuTarget::avx_vnni, cpu::ByteProducts::avx_vnni, "AVX-VNNI"},
+        {cpu::CpuTarget::avx512_vnni, cpu::ByteProducts::avx512_vnni, "AVX-512 VNNI"}};
     if (!cpu::has(cpu::CpuTarget::avx2)) GTEST_SKIP() << "this processor has none of them";
     for (const Products& products : kProducts) {
       if (!cpu::has(products.target)) continue;
       for (const DType compute : {DType::f32, DType::bf16}) {
-        if (compute == DType::bf16 && products.kind != ByteProducts::avx512_vnni) continue;
+        if (compute == DType::bf16 && products.kind != cpu::ByteProducts::avx512_vnni) continue;
         if (compute == DType::bf16 && !cpu::multiplies_bf16()) continue;  // needed by other weights
         const auto make = [&](int n_threads) {
           return cpu::make_backend(cpu::CpuContext{
@@ -191,14 +193,19 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
     }
   }
 
+  void check_partial() {
+    ToyBackend toy(/*has_norm=*/false);
+    check(toy, "the reference, through copies", false);
+  }
+
   void check_cuda() {
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-    register_cuda(&cuda::make_backend);
+    register_on_host();
 #endif
     for (const Compute compute : {Compute::f32, Compute::bf16}) {
       std::unique_ptr<Backend> backend;
       try {
-        backend = Backend::make({.device = Device::cuda, .compute = compute});
+        backend = Backend::make({.device = "cuda", .compute = compute});
       } catch (const Error& e) {
         GTEST_SKIP() << "NOT TESTED: " << e.what();
       }
@@ -225,6 +232,8 @@ TEST_P(OpTest, GivesWhatRefGives) {
       return check_cpu_bytes();
     case Kind::cuda:
       return check_cuda();
+    case Kind::partial:
+      return check_partial();
   }
 }
 
@@ -234,7 +243,8 @@ std::string name_of_test(const testing::TestParamInfo<std::tuple<OpRow, Kind>>& 
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpTest,
                          testing::Combine(testing::ValuesIn(kOps),
-                                          testing::Values(Kind::cpu, Kind::cpu_bf16, Kind::cuda)),
+                                          testing::Values(Kind::cpu, Kind::cpu_bf16, Kind::cuda,
+                                                          Kind::partial)),
                          name_of_test);
 INSTANTIATE_TEST_SUITE_P(PackedOps, OpTest,
                          testing::Combine(testing::Values(OpRow{"pack", pack_cases},

@@ -249,9 +249,9 @@ inline double relative_error(const TestTensor& actual, const TestTensor& expecte
 
 // ---------------------------------------------------------------- backends
 
-inline std::unique_ptr<Backend> make_ref() { return Backend::make({.device = Device::reference}); }
+inline std::unique_ptr<Backend> make_ref() { return Backend::make({.device = "reference"}); }
 inline std::unique_ptr<Backend> make_cpu(int n_threads = 2, Compute compute = Compute::f32) {
-  return Backend::make({.device = Device::cpu, .n_threads = n_threads, .compute = compute});
+  return Backend::make({.device = "cpu", .n_threads = n_threads, .compute = compute});
 }
 
 }  // namespace snapkv::test

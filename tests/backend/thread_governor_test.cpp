@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ThreadGovernor: its decisions for given waiting times, and its purpose: two threads on a machine
 // whose processors are all busy.
-#include "backend/cpu/thread_governor.h"
+#include "backend/cpu/target/thread_governor.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

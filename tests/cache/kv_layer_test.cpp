@@ -21,7 +21,7 @@ float value(int32_t pos, int head, int64_t d, bool is_value) {
 
 class KvLayerTest : public testing::Test {
  protected:
-  std::unique_ptr<Backend> backend_ = Backend::make({.device = Device::reference});
+  std::unique_ptr<Backend> backend_ = Backend::make({.device = "reference"});
   KvMeter meter_;
 
   /// Appends tokens with positions first ... first + n - 1.
@@ -146,7 +146,7 @@ TEST_F(KvLayerTest, CountsBytesExactlyOnce) {
 
 class KvLayerQ8Test : public testing::Test {
  protected:
-  std::unique_ptr<Backend> backend_ = Backend::make({.device = Device::cpu, .n_threads = 2});
+  std::unique_ptr<Backend> backend_ = Backend::make({.device = "cpu", .n_threads = 2});
   KvMeter meter_;
 
   KvLayer make(DType dtype, std::vector<int32_t> capacity) {

@@ -27,7 +27,7 @@ std::vector<int32_t> range(int32_t begin, int32_t end) {
 
 class LayerStateTest : public testing::TestWithParam<StateShape> {
  protected:
-  std::unique_ptr<Backend> backend_ = Backend::make({.device = Device::reference});
+  std::unique_ptr<Backend> backend_ = Backend::make({.device = "reference"});
   KvMeter meter_;
 
   bool slides() const { return GetParam().window > 0; }

@@ -61,6 +61,13 @@ TEST(LlamaFlags, ThatChangeNothingHereAreAccepted) {
   }
 }
 
+TEST(LlamaFlags, NoGpuLayersMeansTheHost) {
+  EXPECT_NE(generate({"-ngl", "0"}).out.find("\"cpu ("), std::string::npos);
+  const Result chosen = generate({"-ngl", "0", "--device", "reference"});
+  EXPECT_NE(chosen.out.find("\"ref ("), std::string::npos) << chosen.err;
+  expect_refused({"-ngl", "0", "--device", "cuda"}, {"--gpu-layers 0", "--device is cuda"});
+}
+
 TEST(LlamaFlags, AreRefusedByNameWithTheReason) {
   expect_refused({"--mlock"}, {"--mlock", "--weights"});
   expect_refused({"-fa", "off"}, {"-fa off", "without the matrix"});

@@ -14,8 +14,8 @@
 #include "tests/support/family_models.h"
 #include "tests/support/test_models.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-#include "backend/cuda/cuda_backend.h"
 #include "tests/support/cuda_on_host/host_device.h"
+#include "tests/support/cuda_on_host/register_on_host.h"
 #endif
 
 namespace snapkv::test {
@@ -26,11 +26,11 @@ class CudaSession : public testing::Test {
  protected:
   void SetUp() override {
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-    register_cuda(&cuda::make_backend);
+    register_on_host();
     cuda_on_host::guard_memory(false);
 #else
     try {
-      load_model("tiny-f32", Compute::f32, 1, Device::cuda);
+      load_model("tiny-f32", Compute::f32, 1, "cuda");
     } catch (const Error& e) {
       GTEST_SKIP() << "NOT TESTED: " << e.what();
     }
@@ -56,7 +56,7 @@ TEST_F(CudaSession, ComputesWhatTheCpuComputes) {
       const auto ids = generated_ids(n, kVocab, 1);
       const SessionOptions options = options_of("full", DType::f32);
       Session cpu(load_model(model), options);
-      Session gpu(load_model(model, Compute::f32, 1, Device::cuda), options);
+      Session gpu(load_model(model, Compute::f32, 1, "cuda"), options);
       cpu.prefill(ids);
       gpu.prefill(ids);
       EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 2e-4);
@@ -79,7 +79,7 @@ TEST_F(CudaSession, KeepsTheRowsThatTheCpuKeeps) {
     SCOPED_TRACE(policy);
     const SessionOptions options = options_of(policy, DType::f32, 40);
     Session cpu(load_model("tiny-f32"), options);
-    Session gpu(load_model("tiny-f32", Compute::f32, 1, Device::cuda), options);
+    Session gpu(load_model("tiny-f32", Compute::f32, 1, "cuda"), options);
     cpu.prefill(ids);
     gpu.prefill(ids);
     int64_t n_rows = 0, n_other = 0;
@@ -104,7 +104,7 @@ TEST_F(CudaSession, ComputesEveryFamily) {
     SCOPED_TRACE(family.name);
     const SessionOptions options = options_of("snapkv", DType::f32, 40);
     Session cpu(load_model(family.name), options);
-    Session gpu(load_model(family.name, Compute::f32, 1, Device::cuda), options);
+    Session gpu(load_model(family.name, Compute::f32, 1, "cuda"), options);
     for (Session* s : {&cpu, &gpu}) s->prefill(generated_ids(60, kFamilyVocab, 1));
     EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
     for (Session* s : {&cpu, &gpu}) s->prefill(generated_ids(7, kFamilyVocab, 2));
@@ -119,7 +119,7 @@ TEST_F(CudaSession, ComputesEveryFamily) {
 
 TEST_F(CudaSession, TheNeedleModelGivesTheSameAnswer) {
   const auto cpu_model = load_model("needle", Compute::f32);
-  const auto gpu_model = load_model("needle", Compute::automatic, 1, Device::cuda);
+  const auto gpu_model = load_model("needle", Compute::automatic, 1, "cuda");
   std::string text = "The secret number of Rome is 48213. ";
   for (int i = 0; i < 4; ++i) text += "The old garden was quiet in the evening. ";
   text += "What is the secret number of Rome? Answer:";
@@ -149,7 +149,7 @@ TEST_F(CudaSession, BatchesAndTurnsAndLimits) {
   SessionOptions options = options_of("snapkv", DType::f16, 24);
   options.kv_decode_limit = 30;
   const auto cpu_model = load_model("tiny-f32"),
-             gpu_model = load_model("tiny-f32", Compute::f32, 1, Device::cuda);
+             gpu_model = load_model("tiny-f32", Compute::f32, 1, "cuda");
   const auto ids = generated_ids(50, kVocab, 4);
   {
     Session cpu_a(cpu_model, options), cpu_b(cpu_model, options);
@@ -182,7 +182,7 @@ TEST_F(CudaSession, CompressesTheMemoryOfOthers) {
   };
   for (int64_t i = 0; i < kWindow * kHeads * kDim; ++i) q.push_back(draw());
   for (int64_t i = 0; i < kTokens * kHeadsKv * kDim; ++i) k.push_back(draw());
-  const auto backend = Backend::make({.device = Device::cuda});
+  const auto backend = Backend::make({.device = "cuda"});
   const Buffer q_device = backend->allocate(q.size() * 2, "q"),
                k_device = backend->allocate(k.size() * 2, "k");
   backend->upload(q_device.data(), q.data(), q.size() * 2);
@@ -197,7 +197,7 @@ TEST_F(CudaSession, CompressesTheMemoryOfOthers) {
   const KvSelection expected = Compressor(config).select(layer);
   const auto expected_rows = gather_kv(layer, layer.k, expected);
 
-  Compressor compressor(config, {.device = Device::cuda});
+  Compressor compressor(config, {.device = "cuda"});
   LayerView on_device = layer;
   on_device.q.data = q_device.data();
   on_device.k.data = k_device.data();
@@ -216,14 +216,14 @@ TEST_F(CudaSession, CompressesTheMemoryOfOthers) {
 
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
 TEST_F(CudaSession, TooLittleDeviceMemory) {
-  const auto model = load_model("tiny-f32", Compute::f32, 1, Device::cuda);
+  const auto model = load_model("tiny-f32", Compute::f32, 1, "cuda");
   const SessionOptions options = options_of("snapkv", DType::f16);
   const auto ids = generated_ids(90, kVocab, 6);
   Session plenty(model, options);
   plenty.prefill(ids);
 
   // The prompt's hidden states no longer fit, so they go to host memory, one chunk at a time.
-  const MemoryPlan plan = plan_memory(model->info(), options, 90, DType::f32, Device::cuda);
+  const MemoryPlan plan = plan_memory(model->info(), options, 90, DType::f32, "cuda");
   Session short_of_it(model, options);
   const size_t needed = plan.total() - plan.weights;
   cuda_on_host::limit_memory(cuda_on_host::allocated_memory() + needed - 1);

@@ -133,7 +133,7 @@ class Trace final : public AttentionStep {
 
   explicit Trace(const std::vector<int32_t>& ids)
       : file_(GgufFile::open(model_path("tiny-f32"))),
-        backend_(Backend::make({.device = Device::reference})) {
+        backend_(Backend::make({.device = "reference"})) {
     const auto architecture = Architecture::make(file_);
     const ModelConfig& c = architecture->config();
     const int64_t n = std::ssize(ids);

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Models, FamilyTest, testing::ValuesIn(names()), [](cons
 });
 
 TEST_P(FamilyTest, EveryDeviceAndChunkComputesTheSame) {
-  Session reference(load_model(GetParam(), Compute::f32, 2, Device::reference), options_of("full"));
+  Session reference(load_model(GetParam(), Compute::f32, 2, "reference"), options_of("full"));
   reference.prefill(prompt(60));
   for (const int64_t chunk : {1, 7, 59, 512}) {
     SCOPED_TRACE(chunk);
@@ -82,7 +82,7 @@ TEST_P(FamilyTest, EveryDeviceAndChunkComputesTheSame) {
     session.prefill(prompt(60));
     EXPECT_LT(max_difference(session.logits(), reference.logits()), 3e-4);
     session.decode(300);
-    Session next(load_model(GetParam(), Compute::f32, 2, Device::reference), options_of("full"));
+    Session next(load_model(GetParam(), Compute::f32, 2, "reference"), options_of("full"));
     std::vector<int32_t> longer = prompt(60);
     longer.push_back(300);
     next.prefill(longer);

@@ -45,7 +45,7 @@ TEST(FindNonFinite, CountsAndNamesTheFirst) {
 }
 
 std::shared_ptr<const Model> load(const std::string& path, Compute compute) {
-  return Model::load({.path = path, .device = Device::cpu, .compute = compute, .n_threads = 1});
+  return Model::load({.path = path, .device = "cpu", .compute = compute, .n_threads = 1});
 }
 
 // One weight of each tensor in turn. Bad rope_freqs are refused when the model is loaded, or give

@@ -54,7 +54,7 @@ class GeneratorTest : public ::testing::Test {
     return text + generator.rest();
   }
 
-  std::shared_ptr<const Model> model_ = load_model("tiny-f32", Compute::f32, 2, Device::cpu);
+  std::shared_ptr<const Model> model_ = load_model("tiny-f32", Compute::f32, 2, "cpu");
   Sampler greedy_ = Sampler({.temperature = 0});
 };
 

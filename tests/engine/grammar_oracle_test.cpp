@@ -27,7 +27,7 @@ Json golden() {
 
 TEST(GrammarOracle, AnswersAreLlamaCpps) {
   const auto model = Model::load({.path = SNAPKV_SOURCE_DIR "/models/needle.gguf",
-                                  .device = Device::cpu,
+                                  .device = "cpu",
                                   .compute = Compute::f32});
   const auto vocabulary = std::make_shared<const GrammarVocabulary>(model->tokenizer());
   const Json document = golden();

@@ -177,6 +177,76 @@ TEST(KvRefresh, RemembersWhatTheDecodeLimitDrops) {
   EXPECT_EQ(session.cached_positions(0, 0), all) << "nothing of the conversation is lost";
 }
 
+TEST(KvRefresh, TheDecodeLimitChoosesFromAllRows) {
+  const auto model = test::load_model("needle");
+  const std::vector<int32_t> prompt = tokens(150, 1), answer = tokens(9, 2);
+  const auto first_layer = [](const Session& session) {
+    std::vector<std::vector<int32_t>> rows;
+    for (int h = 0; h < session.model().info().n_head_kv; ++h) {
+      rows.push_back(session.cached_positions(0, h));
+    }
+    return rows;
+  };
+  for (const DType type : {DType::f32, DType::q8_0}) {
+    for (const std::string& dir : {std::string(), std::string(::testing::TempDir())}) {
+      SessionOptions options = refreshed(32);
+      options.kv_type = type;
+      options.spill_dir = dir;
+      // The first layer's queries do not depend on what attention sees, so that it keeps the rows of
+      // a prompt that ends here.
+      Session whole(model, options);
+      whole.prefill(joined(prompt, {answer.begin(), answer.begin() + 8}));
+      std::vector<std::vector<int32_t>> expected = first_layer(whole);
+      for (auto& rows : expected) rows.push_back(158);
+      options.kv_decode_limit = 40;
+      Session session(model, options);
+      session.prefill(prompt);
+      for (const int32_t id : answer) session.decode(id);
+      EXPECT_EQ(session.stats().n_recompressed, 1);
+      EXPECT_EQ(first_layer(session), expected);
+      options.kv_refresh = false;
+      Session append(model, options);
+      append.prefill(prompt);
+      for (const int32_t id : answer) append.decode(id);
+      EXPECT_NE(first_layer(append), expected) << "what the prompt's end left out is gone";
+    }
+  }
+}
+
+TEST(KvRefresh, AnAnswerFindsWhatItsOwnWordsAskFor) {
+  const auto model = test::load_model("needle");
+  const std::string filler = "The sailor bought a loaf of bread. The baker went to the well. ";
+  std::string text;
+  for (const char* fact : {"The secret number of Rome is 48213.", "The secret number of Doha is 70952."}) {
+    for (int i = 0; i < 20; ++i) text += filler;
+    text += std::string("\n") + fact + "\n";
+  }
+  for (int i = 0; i < 20; ++i) text += filler;
+  text += "\nQuestion: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
+  const std::vector<int32_t> more = model->tokenize(
+      " 48213.\nQuestion: What is the secret number of Doha?\nAnswer: The secret number of Doha is",
+      false, false);
+  const auto answer = [&](bool refresh) {
+    SessionOptions options = refreshed(64, refresh);
+    options.kv.window_size = 16;
+    options.kv.params["kernel_size"] = 15;
+    options.kv_decode_limit = 64 + std::ssize(more);
+    Session session(model, options);
+    session.prefill(model->tokenize(text));
+    for (const int32_t id : more) session.decode(id);
+    std::vector<int32_t> ids;
+    for (int i = 0; i < 6; ++i) {
+      const auto logits = session.logits();
+      ids.push_back(static_cast<int32_t>(
+          std::max_element(logits.begin(), logits.end()) - logits.begin()));
+      session.decode(ids.back());
+    }
+    return model->detokenize(ids);
+  };
+  EXPECT_EQ(answer(false).find("70952"), std::string::npos);
+  EXPECT_NE(answer(true).find("70952"), std::string::npos) << answer(true);
+}
+
 TEST(KvRefresh, EveryPolicyAndManyConfigurationsAtOnce) {
   const auto model = test::load_model("needle");
   for (const std::string& policy : policy_names()) {

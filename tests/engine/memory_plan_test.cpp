@@ -141,7 +141,7 @@ TEST(MemoryPlanTest, NeedsNoWeights) {
   write_random_model(path, {256, 3, 4, 2, 64, 512, 512}, {});
   ModelInfo info;
   {
-    const auto model = Model::load({.path = path, .device = Device::cpu});
+    const auto model = Model::load({.path = path, .device = "cpu"});
     info = model->info();
   }
   std::remove(path.c_str());
@@ -162,7 +162,7 @@ TEST(MemoryPlanTest, OfADeviceThatIsNotThere) {
   for (const std::string& policy : policy_names()) {
     const SessionOptions options = options_of(policy);
     const MemoryPlan cpu = plan_memory(info, options, 3000, DType::f32);
-    const MemoryPlan gpu = plan_memory(info, options, 3000, DType::f32, Device::cuda);
+    const MemoryPlan gpu = plan_memory(info, options, 3000, DType::f32, "cuda");
     EXPECT_EQ(gpu.kernels, 0u);
     EXPECT_EQ(gpu.kv_peak(), cpu.kv_peak());
     EXPECT_EQ(gpu.hidden_states, cpu.hidden_states);

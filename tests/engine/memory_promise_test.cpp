@@ -83,6 +83,7 @@ std::vector<Case> cases() {
       {"Spilled", small, session("snapkv", 128), 12000},
       {"Refresh", many_heads, session("snapkv", 128), 1500},
       {"DecodeLimit", many_heads, session("snapkv", 256), 1500},
+      {"DecodeLimitRefresh", many_heads, session("snapkv", 256), 1500},
       {"Short", big_vocab, session("snapkv", 128), 20},
       {"BigVocabularyManyLogits", big_vocab, session("snapkv", 128), 400, 64},
       {"AutomaticCompute", many_heads, session("snapkv", 512), 2000, 1, Compute::automatic},
@@ -112,7 +113,8 @@ std::vector<Case> cases() {
     if (c.name == "ManyHeadsQ8") c.options.kv_type = DType::q8_0;
     if (c.name == "Spilled") c.options.spill_dir = "spilled";
     if (c.name == "Refresh") c.options.kv_refresh = true;
-    if (c.name == "DecodeLimit") c.options.kv_decode_limit = 300;
+    if (c.name.starts_with("DecodeLimit")) c.options.kv_decode_limit = 300;
+    if (c.name == "DecodeLimitRefresh") c.options.kv_refresh = true;
     if (c.name == "WideFeedForwardShortChunk") c.options.chunk = 64;
   }
   return all;
@@ -173,7 +175,7 @@ bool obeys_limit(const Case& c, const std::shared_ptr<const Model>& model, Sessi
   const bool kept = measured <= planned && measured + kAllowance >= planned / 10 * 9;
   if (c.n_logits == 1) {
     const MemoryPlan plan = plan_memory(model->info(), options, c.n_tokens, model->compute_dtype(),
-                                        Device::cpu, load.n_threads);
+                                        "cpu", load.n_threads);
     if (plan.total() - plan.weights != planned) std::exit(4);
   }
   if (!obeys_limit(c, model, options, planned)) std::exit(5);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string>
 
 #include "snapkv/compress.h"
 #include "snapkv/engine.h"
@@ -148,17 +149,19 @@ TEST(OptionRanges, ModelAndPrefillOptions) {
     expect_error(ErrorCode::kUsage, {"n_threads", std::to_string(n)},
                  [&] { Compressor({}, {.n_threads = n}); });
   }
-  expect_error(ErrorCode::kUsage, {"device is 9"}, [&] {
-    Model::load({.path = model_path("tiny-f32"), .device = static_cast<Device>(9)});
-  });
+  expect_error(ErrorCode::kUsage, {"device is tpu; it must be auto, cpu, cuda or reference"},
+               [&] { Model::load({.path = model_path("tiny-f32"), .device = "tpu"}); });
   expect_error(ErrorCode::kUsage, {"compute is -1"}, [&] {
     Model::load({.path = model_path("tiny-f32"), .compute = static_cast<Compute>(-1)});
   });
   expect_error(ErrorCode::kUsage, {"weights is 4"}, [&] {
     Model::load({.path = model_path("tiny-f32"), .weights = static_cast<WeightMemory>(4)});
   });
-  expect_error(ErrorCode::kUsage, {"device is 9"},
-               [&] { Compressor({}, {.device = static_cast<Device>(9)}); });
+  for (const char* device : {"auto", "tpu"}) {  // "auto" does not say where the views are
+    expect_error(ErrorCode::kUsage,
+                 {"device is " + std::string(device), "it must be cpu, cuda or reference"},
+                 [&] { Compressor({}, {.device = device}); });
+  }
   const std::vector<int32_t> prompt = generated_ids(20, 256, 1);
   for (const int64_t n : {kLowest, int64_t{-1}, int64_t{0}, kMostTokens + 1, kHighest}) {
     Session session(load_model("tiny-f32"), {});

@@ -23,7 +23,7 @@ constexpr double kOtherRows = 1e-5;
 
 TEST(SessionTest, EveryDeviceAndChunkComputesTheSame) {
   const auto ids = generated_ids(150, kVocab, 1);
-  Session reference(load_model("tiny-f32", Compute::f32, 2, Device::reference), full_options());
+  Session reference(load_model("tiny-f32", Compute::f32, 2, "reference"), full_options());
   reference.prefill(ids);
   for (int64_t chunk : {1, 7, 32, 149, 150, 512}) {
     SCOPED_TRACE(chunk);
@@ -40,7 +40,7 @@ TEST(SessionTest, ShortAndLongPromptsTakeDifferentKernelsToTheSameResult) {
   for (int64_t n : {1, 2, 31, 33, 79, 80, 81}) {  // packed from 80 on
     SCOPED_TRACE(n);
     const auto ids = generated_ids(n, kVocab, 2);
-    Session a(load_model("tiny-q8_0", Compute::f32, 2, Device::reference), full_options());
+    Session a(load_model("tiny-q8_0", Compute::f32, 2, "reference"), full_options());
     Session b(load_model("tiny-q8_0"), full_options());
     a.prefill(ids);
     b.prefill(ids);

@@ -91,7 +91,7 @@ std::vector<float> probed_attention(const std::shared_ptr<const Model>& model,
 }
 
 TEST(AnswerAttention, IsWhatAProbeOfTheWholeTextSees) {
-  const auto model = load_model("tiny-f32", Compute::f32, 2, Device::cpu);
+  const auto model = load_model("tiny-f32", Compute::f32, 2, "cpu");
   const std::vector<int32_t> prompt = generated_ids(50, 512, 1), answer = generated_ids(37, 512, 2);
   ASSERT_LE(model->info().n_layer, 6);
   Session session(model, all_rows());
@@ -109,7 +109,7 @@ TEST(AnswerAttention, IsWhatAProbeOfTheWholeTextSees) {
 }
 
 TEST(AnswerAttention, LeavesAnswersAsTheyAre) {
-  const auto model = load_model("tiny-f32", Compute::f32, 2, Device::cpu);
+  const auto model = load_model("tiny-f32", Compute::f32, 2, "cpu");
   const std::vector<int32_t> prompt = generated_ids(200, 512, 3);
   for (const bool traced : {false, true}) {
     SessionOptions options = all_rows(DType::q8_0);
@@ -134,7 +134,7 @@ TEST(AnswerAttention, LeavesAnswersAsTheyAre) {
 }
 
 TEST(AnswerAttention, NeedsAPrompt) {
-  Session session(load_model("tiny-f32", Compute::f32, 2, Device::cpu), all_rows());
+  Session session(load_model("tiny-f32", Compute::f32, 2, "cpu"), all_rows());
   expect_error(ErrorCode::kUsage, {"trace_answer", "no prompt"}, [&] { session.trace_answer(); });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target for grammars and JSON schemas: libFuzzer's entry point (preset `fuzz`), also
+// The fuzz target for grammars, JSON schemas and regular expressions: libFuzzer's entry point (preset `fuzz`), also
 // linked into tests/text/grammar, which replays corpus_grammar/ and mutations of it.
 #include "tests/fuzz/fuzz_grammar.h"
 
@@ -19,8 +19,9 @@ GrammarUse use_hostile_grammar(std::string_view bytes) {
   const std::string_view source = bytes.substr(1, end == std::string_view::npos ? end : end - 1);
   GrammarUse outcome = GrammarUse::kNoGrammar;
   try {
-    const Grammar grammar =
-        bytes[0] == 's' ? Grammar::from_json_schema(source) : Grammar::parse(source);
+    const Grammar grammar = bytes[0] == 's'   ? Grammar::from_json_schema(source)
+                            : bytes[0] == 'r' ? Grammar::from_regex(source)
+                                              : Grammar::parse(source);
     GrammarMatcher matcher(grammar, byte_vocabulary());
     outcome = GrammarUse::kRefusedText;
     std::vector<uint64_t> mask;

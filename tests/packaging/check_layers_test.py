@@ -62,7 +62,7 @@ class Layers(unittest.TestCase):
         found = self.findings({"src/backend/cpu/x.cpp": line})
         self.assertEqual(len(found), 1, found)
         self.assertIn("asks the processor", found[0])
-        self.assertEqual(self.findings({"src/backend/cpu/cpu_target.cpp": line}), [])
+        self.assertEqual(self.findings({"src/backend/cpu/target/cpu_target.cpp": line}), [])
 
     def test_the_table_allows(self):
         for path, name in [
@@ -82,8 +82,16 @@ class Layers(unittest.TestCase):
         self.assert_bad("src/backend/cuda/x.cu", '"backend/cpu/cpu_backend.h"')
         self.assert_bad("src/model/x.cpp", '"backend/cpu/cpu_backend.h"')
         self.assert_bad("src/backend/ops.cpp", '"backend/cpu/cpu_backend.h"')
-        self.assert_good("src/backend/backend.cpp", '"backend/cpu/cpu_backend.h"')
-        self.assert_good("src/backend/backend.cpp", '"backend/ref/ref_backend.h"')
+        self.assert_bad("src/backend/registry.cpp", '"backend/cpu/cpu_backend.h"')
+        self.assert_good("src/backend/cpu/part/x.cpp", '"backend/cpu/cpu_backend.h"')
+
+    def test_only_backends_name_devices(self):
+        for line in ("// with CUDA", "bool has_avx2;", "// what oneDNN does"):
+            found = self.findings({"src/engine/x.cpp": SPDX + line + "\n"})
+            self.assertEqual(len(found), 1, found)
+            self.assertIn("only a backend's own folder may", found[0])
+            self.assertEqual(self.findings({"src/backend/cpu/x.cpp": SPDX + line + "\n"}), [])
+            self.assertEqual(self.findings({"app/cli/x.cpp": SPDX + line + "\n"}), [])
 
     def test_angle_brackets_hide_nothing(self):
         self.assert_bad("src/base/x.cpp", "<format/gguf.h>")

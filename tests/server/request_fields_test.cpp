@@ -97,9 +97,12 @@ TEST_F(Requests, ReadVllmsStructuredOutputs) {
     const auto refused = [&, &read_one = read_exchange, &begin = body](const std::string& field) {
       return error(read_one, begin + ", " + field + "}");
     };
-    EXPECT_TRUE(refused(R"("guided_regex": "[0-9]+")").starts_with("guided_regex| "));
-    EXPECT_TRUE(refused(R"("structured_outputs": {"regex": "a"})")
-                    .starts_with("structured_outputs.regex| "));
+    EXPECT_EQ(source(R"("guided_regex": "[0-9]+")"), Grammar::from_regex("[0-9]+").source());
+    EXPECT_EQ(source(R"("structured_outputs": {"regex": "a|b"})"),
+              Grammar::from_regex("a|b").source());
+    EXPECT_TRUE(refused(R"x("guided_regex": "(?=a)")x").starts_with("guided_regex| "));
+    EXPECT_TRUE(refused(R"("structured_outputs": {"structural_tag": "{}"})")
+                    .starts_with("structured_outputs.structural_tag| "));
     EXPECT_TRUE(refused(R"("guided_choice": [])").starts_with("guided_choice| "));
     EXPECT_TRUE(refused(R"("guided_choice": [1])").starts_with("guided_choice| "));
     EXPECT_TRUE(refused(R"("guided_json": "{")").starts_with("guided_json| "));

@@ -70,8 +70,8 @@ std::string model_path(const std::string& model) {
 }
 
 std::shared_ptr<const Model> load_model(const std::string& model, Compute compute, int n_threads,
-                                        Device device) {
-  static std::map<std::tuple<std::string, Compute, int, Device>, std::shared_ptr<const Model>>
+                                        const std::string& device) {
+  static std::map<std::tuple<std::string, Compute, int, std::string>, std::shared_ptr<const Model>>
       cache;
   auto& loaded = cache[{model, compute, n_threads, device}];
   if (!loaded) {

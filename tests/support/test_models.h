@@ -30,7 +30,7 @@ std::string model_path(const std::string& name);
 
 /// Loads a model; returns the same object for the same arguments.
 std::shared_ptr<const Model> load_model(const std::string& name, Compute compute = Compute::f32,
-                                        int n_threads = 2, Device device = Device::cpu);
+                                        int n_threads = 2, const std::string& device = "cpu");
 
 /// n token ids from a 32-bit linear congruential generator, without the control tokens 0 to 2; the
 /// same as generated_ids() in tools/llama_oracle.py.

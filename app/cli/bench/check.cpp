@@ -83,7 +83,7 @@ double summary(const Model& model, std::vector<double> differences) {
 double against_reference(const std::shared_ptr<const Model>& model, DType kv_type,
                          const std::vector<int32_t>& tokens, const ProgressFn& progress) {
   const std::shared_ptr<const Model> reference =
-      Model::load({.path = model->info().path, .device = Device::reference, .progress = progress});
+      Model::load({.path = model->info().path, .device = "reference", .progress = progress});
   const int64_t n = std::ssize(tokens);
   const PrefillOptions all = {.progress = progress, .n_logits = n};
   Session ours(model, check_options(kv_type)), theirs(reference, check_options(kv_type));

@@ -108,7 +108,7 @@ constexpr LlamaFlag kFlags[] = {
     {{"-ncffn", "--n-cpu-ffn"}, Action::refuse, kOneDevice},
     {{"-dev", "--list-devices"},
      Action::refuse,
-     "--device names where the model runs: auto, cpu or cuda"},
+     "--device names where the model runs"},
     {{"--rpc"}, Action::refuse, kOneDevice},
     {{"-fit", "--fit"},
      Action::refuse,

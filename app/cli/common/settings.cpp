@@ -56,6 +56,13 @@ void warn_of_options_without_effect(const CacheSettings& settings) {
                            settings.policy, fmt::join(flags, ", ")));
 }
 
+bool has_own_memory(const std::string& device) {
+  const std::vector<DeviceInfo> all = devices();
+  return std::any_of(all.begin(), all.end(), [&](const DeviceInfo& d) {
+    return d.name == device && d.own_memory;
+  });
+}
+
 }  // namespace
 
 void add_common_options(CLI::App& app, CommonSettings& settings) {
@@ -174,12 +181,12 @@ void require_model(const ModelSettings& settings) {
 
 std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress) {
   require_model(settings);
-  if (settings.n_gpu_layers == 0 && settings.device == Device::cuda) {
-    fail(ErrorCode::kUsage, "--gpu-layers 0 is the CPU, and --device is cuda");
+  if (settings.n_gpu_layers == 0 && has_own_memory(settings.device)) {
+    fail(ErrorCode::kUsage, "--gpu-layers 0 is the CPU, and --device is {}", settings.device);
   }
   set_cpu_target(settings.cpu_target);
   ModelOptions options = settings;
-  if (settings.n_gpu_layers == 0) options.device = Device::cpu;
+  if (settings.n_gpu_layers == 0 && settings.device == "auto") options.device = "cpu";
   options.progress = std::move(progress);
   const auto model = Model::load(options);
   if (settings.n_gpu_layers <= 0) return model;
@@ -190,7 +197,7 @@ std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressF
         "{} or more the GPU",
         settings.n_gpu_layers, model->info().n_layer, model->info().n_layer);
   }
-  if (model->backend_description().rfind("cpu", 0) == 0) {
+  if (!model->on_device()) {
     log_warn("--gpu-layers {}: there is no GPU to use; the model runs on the CPU",
              settings.n_gpu_layers);
   }

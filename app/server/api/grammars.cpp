@@ -99,10 +99,13 @@ void read_structured(const Fields& owner, const std::string& prefix, Warnings& w
   if (owner.boolean(object.c_str()).value_or(false)) {
     use(owner, object.c_str(), std::make_shared<const Grammar>(Grammar::json_object()));
   }
-  for (const std::string& other : {regex, prefix + "structural_tag"}) {
-    if (owner.has(other.c_str())) {
-      owner.refuse(other.c_str(), "this server has grammars and schemas for that, not expressions");
-    }
+  if (const auto pattern = owner.text(regex.c_str())) {
+    use(owner, regex.c_str(), for_field(owner.name(regex.c_str()), [&] {
+          return std::make_shared<const Grammar>(Grammar::from_regex(*pattern));
+        }));
+  }
+  if (const std::string tag = prefix + "structural_tag"; owner.has(tag.c_str())) {
+    owner.refuse(tag.c_str(), "this server has tools, grammars and schemas for that");
   }
 }
 

@@ -9,11 +9,12 @@
 #include <algorithm>
 
 #include "backend/cpu/cpu_ops.h"
-#include "backend/cpu/cpu_target.h"
-#include "backend/cpu/thread_governor.h"
-#include "backend/cpu/tile_product.h"
+#include "backend/cpu/products/many_rows/tile_product.h"
+#include "backend/cpu/target/cpu_target.h"
+#include "backend/cpu/target/thread_governor.h"
 #include "backend/host_backend.h"
 #include "backend/kernels.h"
+#include "backend/registry.h"
 #include "base/control_group.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -21,6 +22,8 @@
 
 namespace snapkv::cpu {
 namespace {
+
+constexpr const char* kName = "cpu";
 
 CpuContext make_context(int n_threads, Compute compute) {
   CpuContext ctx;
@@ -30,8 +33,7 @@ CpuContext make_context(int n_threads, Compute compute) {
                     (compute == Compute::automatic && cpu_compute_dtype() == DType::bf16);
   ctx.compute = bf16 ? DType::bf16 : DType::f32;
   ctx.rounds_activations = compute != Compute::f32;
-  if (compute == Compute::automatic) ctx.byte_products = cpu_byte_products();
-  if (compute == Compute::f32) ctx.byte_products = ByteProducts::none;
+  ctx.byte_products = byte_products(compute);
   if (bf16 && !multiplies_bf16()) {
     fail(ErrorCode::kUsage, "bf16 products need AVX-512, and there is {} only; use f32",
          cpu_target_description());
@@ -124,18 +126,19 @@ class CpuBackend final : public HostBackend {
  public:
   explicit CpuBackend(const CpuContext& ctx) : ctx_(ctx) {}
 
-  Device device() const override { return Device::cpu; }
+  std::string_view device() const override { return kName; }
   std::string description() const override {
     return fmt::format("cpu ({}, {} thread{}, {})", cpu_target_description(), ctx_.n_threads,
                        ctx_.n_threads == 1 ? "" : "s", name(ctx_.compute));
   }
   DType compute_dtype() const override { return ctx_.compute; }
   bool rounds_activations() const override { return ctx_.rounds_activations; }
-  ByteProducts byte_products() const override { return ctx_.byte_products; }
   int n_threads() const override { return ctx_.n_threads; }
   size_t library_bytes(int64_t n_networks) const override {
     return cpu::library_bytes(n_networks);
   }
+  ProductTraits products(DType weight) const override { return product_traits(ctx_, weight); }
+  Kernels* kernels_to_ask() override { return &kernels_; }
   Kernels& kernels() override { return kernels_; }
 
  private:
@@ -143,25 +146,32 @@ class CpuBackend final : public HostBackend {
   CpuKernels kernels_{ctx_};
 };
 
-}  // namespace
-
-std::unique_ptr<Backend> make_backend(int n_threads, Compute compute) {
-  return make_backend(make_context(n_threads, compute));
+std::unique_ptr<Backend> make(const BackendOptions& options) {
+  return make_backend(make_context(options.n_threads, options.compute));
 }
+
+std::unique_ptr<PlannedDevice> plan(const DeviceTraits& traits) {
+  CpuContext ctx;
+  ctx.n_threads = traits.n_threads > 0 ? traits.n_threads : cpu_threads();
+  ctx.compute = traits.compute;
+  ctx.native_bf16 = has(CpuTarget::avx512_bf16);
+  ctx.byte_products = byte_products(traits.asked);
+  ctx.rounds_activations = traits.asked != Compute::f32;
+  ctx.only_measures = true;
+  return make_backend(ctx);
+}
+
+}  // namespace
 
 std::unique_ptr<Backend> make_backend(const CpuContext& ctx) {
   return std::make_unique<CpuBackend>(ctx);
 }
 
-std::unique_ptr<Backend> make_to_measure(const DeviceTraits& traits) {
-  CpuContext ctx;
-  ctx.n_threads = traits.n_threads > 0 ? traits.n_threads : cpu_threads();
-  ctx.compute = traits.compute;
-  ctx.native_bf16 = has(CpuTarget::avx512_bf16);
-  ctx.byte_products = traits.byte_products;
-  ctx.rounds_activations = traits.byte_products != ByteProducts::none;
-  ctx.only_measures = true;
-  return make_backend(ctx);
+BackendDefinition definition() {
+  return {.info = {.name = kName, .help = "this machine's processors"},
+          .auto_rank = 1,
+          .make = make,
+          .plan = plan};
 }
 
 }  // namespace snapkv::cpu

@@ -2,7 +2,7 @@
 // What every CPU kernel must know about its backend.
 #pragma once
 
-#include "backend/byte_products.h"
+#include "backend/cpu/products/byte_products.h"
 #include "snapkv/dtype.h"
 
 namespace snapkv::cpu {

@@ -42,6 +42,9 @@ size_t moments_workspace(const CpuContext& ctx, const Tensor& x, const Tensor& s
 size_t lay_out(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed);
 size_t pack_memory(const CpuContext& ctx, int64_t n, const PackedWeight& weight);
 
+/// As PlannedDevice::products().
+ProductTraits product_traits(const CpuContext& ctx, DType weight);
+
 /// Whether oneDNN can multiply bf16 on this processor, natively or emulated.
 bool multiplies_bf16();
 

@@ -64,12 +64,14 @@ class CudaBackend final : public Backend {
  public:
   CudaBackend(DType compute, cudaStream_t stream) : context_(compute, stream) {}
 
-  Device device() const override { return Device::cuda; }
+  std::string_view device() const override { return kName; }
+  bool is_device() const override { return true; }
   std::string description() const override {
     return fmt::format("cuda ({}, {})", context_.device_name(), name(context_.compute()));
   }
   DType compute_dtype() const override { return context_.compute(); }
   int n_threads() const override { return 1; }
+  ProductTraits products(DType) const override { return product_traits(); }
   Kernels& kernels() override { return kernels_; }
 
   Buffer allocate(size_t bytes, const char* what) override {
@@ -137,9 +139,9 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(Compute compute, void* stream) {
-  return std::make_unique<CudaBackend>(compute == Compute::f32 ? DType::f32 : DType::bf16,
-                                       static_cast<cudaStream_t>(stream));
+std::unique_ptr<Backend> make_backend(const BackendOptions& options) {
+  return std::make_unique<CudaBackend>(options.compute == Compute::f32 ? DType::f32 : DType::bf16,
+                                       static_cast<cudaStream_t>(options.stream));
 }
 
 }  // namespace snapkv::cuda

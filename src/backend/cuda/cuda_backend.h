@@ -6,12 +6,16 @@
 #include <memory>
 
 #include "backend/backend.h"
-#include "snapkv/compute.h"
 
 namespace snapkv::cuda {
 
-/// `stream`: the cudaStream_t to run in, or nullptr. Throws Error{kRuntime} if no device can run
-/// it.
-std::unique_ptr<Backend> make_backend(Compute compute, void* stream);
+inline constexpr const char* kName = "cuda";
+
+/// `options.stream`: the cudaStream_t to run in, or nullptr. Throws Error{kRuntime} if no device
+/// can run it.
+std::unique_ptr<Backend> make_backend(const BackendOptions& options);
+
+/// The same for all types of weights.
+ProductTraits product_traits();
 
 }  // namespace snapkv::cuda

@@ -69,11 +69,15 @@ class MeasuringKernels final : public AskingKernels {
 }  // namespace
 
 MeasuringBackend::MeasuringBackend(const DeviceTraits& traits, std::span<const char* const> apart)
-    : traits_(traits), measured_(make_to_measure(traits)), next_address_(kFirstAddress) {
+    : traits_(traits),
+      definition_(planned_backend(traits.device)),
+      planned_(definition_.plan != nullptr ? definition_.plan(traits)
+                                           : std::make_unique<PlannedDevice>()),
+      next_address_(kFirstAddress) {
   for (const char* what : apart) accounts_.push_back({.what = what});
   accounts_.push_back({.what = {}});
-  Kernels* const device = measured_ != nullptr ? &measured_->kernels() : nullptr;
-  kernels_ = std::make_unique<MeasuringKernels>(*this, device, most_workspace_);
+  kernels_ =
+      std::make_unique<MeasuringKernels>(*this, planned_->kernels_to_ask(), most_workspace_);
 }
 
 MeasuringBackend::~MeasuringBackend() = default;

@@ -6,11 +6,13 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/kernels.h"
+#include "backend/registry.h"
 
 namespace snapkv {
 
@@ -19,7 +21,7 @@ inline constexpr const char* kPackedWeights = "packed weights";
 
 class MeasuringBackend final : public Backend {
  public:
-  /// Buffers allocated as one of the labels in `apart` are counted apart from all others. Buffers
+  /// `traits.device` "auto": planned_backend(). Buffers allocated as one of the labels in `apart` are counted apart from all others. Buffers
   /// must not outlive this object.
   MeasuringBackend(const DeviceTraits& traits, std::span<const char* const> apart);
   ~MeasuringBackend() override;
@@ -31,13 +33,14 @@ class MeasuringBackend final : public Backend {
   /// The most memory of its own that any kernel takes. On devices whose kernels do not say it: 0.
   size_t most_workspace() const { return most_workspace_; }
 
-  Device device() const override { return traits_.device; }
+  std::string_view device() const override { return definition_.info.name; }
+  bool is_device() const override { return definition_.info.own_memory; }
   std::string description() const override { return "a dry run"; }
   DType compute_dtype() const override { return traits_.compute; }
-  ByteProducts byte_products() const override { return traits_.byte_products; }
   int n_threads() const override { return traits_.n_threads; }
+  ProductTraits products(DType weight) const override { return planned_->products(weight); }
   size_t library_bytes(int64_t n_networks) const override {
-    return measured_ != nullptr ? measured_->library_bytes(n_networks) : 0;
+    return planned_->library_bytes(n_networks);
   }
   bool computes() const override { return false; }
 
@@ -60,8 +63,6 @@ class MeasuringBackend final : public Backend {
   Mark mark() override { return 0; }
   double seconds_between(Mark, Mark) const override { return 0; }
   void place_weights(std::span<const Tensor>) override {}
-  void begin_step(uint64_t) override {}
-  void end_step(bool) override {}
   Kernels& kernels() override { return *kernels_; }
 
  private:
@@ -74,8 +75,9 @@ class MeasuringBackend final : public Backend {
   Buffer make_buffer(size_t bytes, size_t counted, const char* what);
 
   const DeviceTraits traits_;
-  std::unique_ptr<Backend> measured_;  // whose kernels are asked; may be null
-  std::vector<Account> accounts_;      // the last one: all others. Buffers point to them
+  const BackendDefinition& definition_;
+  std::unique_ptr<PlannedDevice> planned_;
+  std::vector<Account> accounts_;  // the last one: all others. Buffers point to them
   size_t most_workspace_ = 0;
   uintptr_t next_address_;
   std::unique_ptr<Kernels> kernels_;

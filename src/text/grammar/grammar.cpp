@@ -11,6 +11,7 @@
 #include "text/grammar/gbnf_parser.h"
 #include "text/grammar/grammar_impl.h"
 #include "text/grammar/json_schema.h"
+#include "text/grammar/schema_pattern.h"
 
 namespace snapkv {
 namespace {
@@ -59,6 +60,11 @@ Grammar Grammar::parse_schema_rules(std::string_view gbnf, std::string name) {
 Grammar Grammar::from_json_schema(std::string_view schema, std::string name,
                                   SchemaRelaxation* relaxation) {
   const std::string gbnf = grammar::schema_to_gbnf(schema, name, relaxation);
+  return parse_schema_rules(gbnf, std::move(name));
+}
+
+Grammar Grammar::from_regex(std::string_view pattern, std::string name) {
+  const std::string gbnf = "root ::= " + grammar::whole_text_pattern_to_gbnf(pattern, name);
   return parse_schema_rules(gbnf, std::move(name));
 }
 

@@ -69,13 +69,19 @@ std::string in_json_string(const CharSet& set) {
 
 class PatternReader {
  public:
-  PatternReader(std::string_view pattern, const std::string& place, bool* left_out)
-      : pattern_(pattern), place_(place), left_out_(left_out) {}
+  /// Of what the expression tells: strings of JSON in which it matches, or whole texts.
+  enum class Form { json_strings, whole_texts };
+  PatternReader(std::string_view pattern, const std::string& place, bool* left_out,
+                Form form = Form::json_strings)
+      : pattern_(pattern), place_(place), left_out_(left_out), form_(form) {}
 
   std::string run() {
     if (pattern_.size() > kMostPatternBytes) {
       reject(fmt::format("{} bytes; at most {} are supported", pattern_.size(), kMostPatternBytes));
     }
+    at_ = utf8::valid_prefix(pattern_);
+    if (!at_end()) fail(ErrorCode::kUsage, "{}: byte {}: not UTF-8", place_, at_ + 1);
+    at_ = 0;
     std::string text = top_alternative();
     while (take('|')) text += " | " + top_alternative();
     if (at_ < pattern_.size()) reject("a ) without its (");
@@ -135,12 +141,13 @@ class PatternReader {
   }
 
   /// One of the alternatives of the whole pattern; only these may have anchors. At an end without
-  /// an anchor, any text may precede or follow the match.
+  /// an anchor, any part of a JSON string may precede or follow the match.
   std::string top_alternative() {
     const bool at_begin = take('^');
     const std::string match = sequence(0);
     const bool to_end = take('$');
     if (!at_end() && peek() != '|' && peek() != ')') reject("$ is supported at the end only");
+    if (form_ == Form::whole_texts) return "(" + match + ")";
     return fmt::format("{}({}){}", at_begin ? "" : "char* ", match, to_end ? "" : " char*");
   }
 
@@ -184,6 +191,10 @@ class PatternReader {
     return true;
   }
 
+  std::string one_of(const CharSet& set) const {
+    return form_ == Form::json_strings ? in_json_string(set) : gbnf_class(set);
+  }
+
   std::string item(int nesting) {
     if (take('(')) {
       if (nesting == kMostPatternNesting)
@@ -200,9 +211,9 @@ class PatternReader {
       return "(" + inside + ")";
     }
     if (take('.')) {
-      return in_json_string(set_of({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}).negated());
+      return one_of(set_of({{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}).negated());
     }
-    if (take('[')) return in_json_string(character_class());
+    if (take('[')) return one_of(character_class());
     switch (peek()) {
       case '^':
         unsupported("^ inside the pattern");
@@ -212,7 +223,7 @@ class PatternReader {
       case '{':
         reject(fmt::format("there is nothing that {} repeats", peek()));
       default:
-        return in_json_string(character());
+        return one_of(character());
     }
   }
 
@@ -337,6 +348,7 @@ class PatternReader {
   std::string_view pattern_;
   const std::string& place_;
   bool* const left_out_;  // null: nothing may be
+  const Form form_;
   size_t at_ = 0;
 };
 
@@ -344,6 +356,10 @@ class PatternReader {
 
 std::string pattern_to_gbnf(std::string_view pattern, const std::string& place, bool* left_out) {
   return PatternReader(pattern, place, left_out).run();
+}
+
+std::string whole_text_pattern_to_gbnf(std::string_view pattern, const std::string& place) {
+  return PatternReader(pattern, place, nullptr, PatternReader::Form::whole_texts).run();
 }
 
 std::optional<std::string> pattern_with_lengths(std::string_view pattern,

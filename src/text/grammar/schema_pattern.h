@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The regular expressions of `pattern`, as GBNF.
+// Regular expressions as GBNF: a schema's `pattern`, and those that describe a whole answer.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,11 @@ struct PatternLengths {
 std::string pattern_to_gbnf(std::string_view pattern, const std::string& place,
                             bool* left_out = nullptr);
 
-/// The same with lengths, for patterns that are one class of characters with a number of
+/// The texts that match as a whole, not in JSON. `^` and `$` at their ends add nothing. Throws as
+/// pattern_to_gbnf() does.
+std::string whole_text_pattern_to_gbnf(std::string_view pattern, const std::string& place);
+
+/// pattern_to_gbnf() with lengths, for patterns that are one class of characters with a number of
 /// repetitions, ^[a-z]+$; nothing for others. Throws where no string has both.
 std::optional<std::string> pattern_with_lengths(std::string_view pattern,
                                                 const PatternLengths& lengths,

@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "tests/backend/op_test_util.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-#include "backend/cuda/cuda_backend.h"
 #include "tests/support/cuda_on_host/host_device.h"
+#include "tests/support/cuda_on_host/register_on_host.h"
 #endif
 
 namespace snapkv::test {
@@ -28,7 +28,7 @@ class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-    register_cuda(&cuda::make_backend);
+    register_on_host();
     backend_ = make(Compute::automatic);
 #else
     try {
@@ -40,7 +40,7 @@ class CudaTest : public testing::Test {
   }
   static std::unique_ptr<Backend> make(Compute compute) {
     BackendOptions options;
-    options.device = Device::cuda;
+    options.device = "cuda";
     options.compute = compute;
     return Backend::make(options);
   }
@@ -63,7 +63,7 @@ class CudaTest : public testing::Test {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Backend> reference_ = [] {
     BackendOptions options;
-    options.device = Device::reference;
+    options.device = "reference";
     return Backend::make(options);
   }();
 };

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// Attention of a chunk of queries: blocked, with an online softmax (FlashAttention-2, arXiv
+// 2307.08691). A task is one KV head and a range of query tokens. The group's query heads are
+// stacked as rows, token by token, so that each block of K and V is converted and packed once for
+// all of them. Blocks beyond the causal diagonal or before a sliding window are skipped, and only
+// blocks at these edges are masked. A row's arithmetic depends on its own block boundaries alone,
+// so neither the split into tasks nor the number of threads changes a bit of the result.
+#include <omp.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "backend/cpu/attention/attention_tile.h"
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/target/scratch.h"
+#include "base/check.h"
+
+namespace snapkv::cpu {
+namespace {
+
+constexpr float kLog2E = 1.44269504f;
+
+/// How a call is divided into tasks, and what a task needs.
+struct Plan {
+  const TileKernels* tile = nullptr;
+  int head_dim = 0;
+  int n_group = 0;
+  int64_t n_tokens = 0;
+  int64_t task_tokens = 0;
+  int64_t n_ranges = 0;  // tasks per KV head
+  int block_rows = 0;    // KV rows per block
+  int64_t max_rows = 0;  // query rows of a task, padded
+  size_t thread_bytes = 0;
+};
+
+/// Memory of a thread, reused from task to task.
+struct Workspace {
+  char* q;             // [max_rows, head_dim] packed
+  int32_t* n_hidden;   // [max_rows]
+  int32_t* n_visible;  // [max_rows]
+  float* max;          // [max_rows]
+  float* sum;          // [max_rows]
+  float* acc;          // [max_rows, padded_dim]
+  char* k;             // one packed block
+  char* v;
+  char* scratch;
+};
+
+Workspace cut(const Plan& plan, ScratchCutter cutter, size_t* used = nullptr) {
+  const int64_t rows = plan.max_rows;
+  const size_t block = packed_block_bytes(plan.block_rows, plan.head_dim, plan.tile->element_bytes);
+  Workspace w{};
+  w.q = cutter.take<char>(rows * plan.head_dim * plan.tile->element_bytes);
+  w.n_hidden = cutter.take<int32_t>(rows);
+  w.n_visible = cutter.take<int32_t>(rows);
+  w.max = cutter.take<float>(rows);
+  w.sum = cutter.take<float>(rows);
+  w.acc = cutter.take<float>(rows * padded_dim(plan.head_dim));
+  w.k = cutter.take<char>(block);
+  w.v = cutter.take<char>(block);
+  w.scratch = cutter.take<char>(attend_scratch_bytes(plan.block_rows));
+  if (used != nullptr) *used = cutter.used();
+  return w;
+}
+
+Plan make_plan(const CpuContext& ctx, const PrefillAttention& a) {
+  Plan plan;
+  const bool bf16 = ctx.compute == DType::bf16;
+  plan.tile = bf16 && ctx.native_bf16 && has_bf16_tile_kernels() ? &bf16_tile_kernels()
+                                                                 : &f32_tile_kernels(bf16);
+  const int64_t n_head_kv = a.k.shape[0];
+  plan.head_dim = static_cast<int>(a.q.shape[2]);
+  plan.n_group = static_cast<int>(a.q.shape[1] / n_head_kv);
+  plan.n_tokens = a.q.shape[0];
+  plan.block_rows = kv_block_rows(plan.head_dim);
+  // A task's accumulators take at most 1 MiB. There should be enough tasks to balance the threads,
+  // but none of fewer than 64 tokens, since each task packs K and V for itself.
+  const int64_t row_bytes = padded_dim(plan.head_dim) * int64_t{sizeof(float)};
+  const int64_t max_tokens = std::max<int64_t>((1 << 20) / (row_bytes * plan.n_group), 16);
+  const int64_t wanted = (3 * ctx.n_threads + n_head_kv - 1) / n_head_kv;
+  const int64_t balanced = std::max<int64_t>((plan.n_tokens + wanted - 1) / wanted, 64);
+  const int64_t at_most = std::min({max_tokens, balanced, plan.n_tokens});
+  plan.n_ranges = (plan.n_tokens + at_most - 1) / at_most;
+  plan.task_tokens = (plan.n_tokens + plan.n_ranges - 1) / plan.n_ranges;
+  plan.max_rows = (plan.task_tokens * plan.n_group + kRowGroup - 1) / kRowGroup * kRowGroup;
+  cut(plan, ScratchCutter(nullptr), &plan.thread_bytes);
+  return plan;
+}
+
+/// Calls f(r, token, q_head) for each row r, tokens [begin, end) x group.
+template <typename F>
+void for_rows(const Plan& plan, int64_t head, int64_t begin, int64_t end, F f) {
+  int64_t r = 0;
+  for (int64_t token = begin; token < end; ++token) {
+    for (int64_t q_head = head * plan.n_group; q_head < (head + 1) * plan.n_group; ++q_head) {
+      f(r++, token, q_head);
+    }
+  }
+}
+
+/// Packs the rows' queries, padded with copies of the last one.
+void load_queries(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
+                  int64_t end, int64_t n_padded, const Workspace& w) {
+  const int64_t row = plan.head_dim * plan.tile->element_bytes;  // bytes
+  for_rows(plan, head, begin, end, [&](int64_t r, int64_t token, int64_t q_head) {
+    plan.tile->pack_q(a.q.at<float>(token, q_head), plan.head_dim, a.scale * kLog2E, w.q + r * row);
+  });
+  for (int64_t r = (end - begin) * plan.n_group; r < n_padded; ++r) {
+    char* q = w.q + r * row;
+    std::copy(q - row, q, q);
+  }
+}
+
+/// Starts the running softmaxes: empty, or with a sink.
+void init_softmax(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
+                  int64_t end, int64_t n_padded, const Workspace& w) {
+  std::fill(w.max, w.max + n_padded, -std::numeric_limits<float>::infinity());
+  std::fill(w.sum, w.sum + n_padded, 0.0f);
+  if (a.variant.sinks) {
+    for_rows(plan, head, begin, end, [&](int64_t r, int64_t, int64_t q_head) {
+      w.max[r] = *a.variant.sinks.at<const float>(q_head) * kLog2E;
+      w.sum[r] = 1.0f;
+    });
+  }
+  // If a window may begin after the first block, no block is the first one for all rows.
+  if (a.variant.window > 0) std::fill(w.acc, w.acc + n_padded * padded_dim(plan.head_dim), 0.0f);
+}
+
+/// Counts which of the columns [first, first + n_cols) each row sees. `window`:
+/// AttentionVariant::window.
+void count_visible(const Plan& plan, int64_t n_past, int64_t window, int64_t begin, int64_t end,
+                   int64_t n_padded, int64_t first, int64_t n_cols, const Workspace& w) {
+  int32_t hidden = 0, visible = 0;
+  const auto clamped = [n_cols](int64_t n) {
+    return static_cast<int32_t>(std::clamp<int64_t>(n, 0, n_cols));
+  };
+  for_rows(plan, 0, begin, end, [&](int64_t r, int64_t token, int64_t) {
+    visible = clamped(n_past + token + 1 - first);
+    hidden = window > 0 ? clamped(n_past + token + 1 - window - first) : 0;
+    w.n_visible[r] = visible;
+    w.n_hidden[r] = hidden;
+  });
+  const int64_t n_rows = (end - begin) * plan.n_group;
+  std::fill(w.n_visible + n_rows, w.n_visible + n_padded, visible);
+  std::fill(w.n_hidden + n_rows, w.n_hidden + n_padded, hidden);
+}
+
+/// out = acc / sum. Every row sees its own key, so its sum is at least 1.
+void store_output(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
+                  int64_t end, const Workspace& w) {
+  const int width = padded_dim(plan.head_dim);
+  for_rows(plan, head, begin, end, [&](int64_t r, int64_t token, int64_t q_head) {
+    plan.tile->store(w.acc + r * width, plan.head_dim, 1.0f / w.sum[r], a.out.dtype,
+                     a.out.at<char>(token, q_head));
+  });
+}
+
+KvRows block_of(const Tensor& x, int64_t head, int64_t first, int n_rows, int head_dim) {
+  return {x.at<char>(head, first), x.stride[1], x.dtype, n_rows, head_dim};
+}
+
+void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t range,
+                  const Workspace& w) {
+  const int64_t begin = range * plan.task_tokens;
+  const int64_t end = std::min(begin + plan.task_tokens, plan.n_tokens);
+  const int64_t n_rows = (end - begin) * plan.n_group;
+  const int64_t n_padded = (n_rows + kRowGroup - 1) / kRowGroup * kRowGroup;
+  load_queries(plan, a, head, begin, end, n_padded, w);
+  init_softmax(plan, a, head, begin, end, n_padded, w);
+  QueryRows rows{.q = w.q,
+                 .n_hidden = w.n_hidden,
+                 .n_visible = w.n_visible,
+                 .n_rows = static_cast<int>(n_padded),
+                 .head_dim = plan.head_dim,
+                 .softcap = a.variant.softcap,
+                 .max = w.max,
+                 .sum = w.sum,
+                 .acc = w.acc};
+  const int64_t n_past = a.n_past[head], window = a.variant.window;
+  const int64_t n_kv = n_past + end;  // up to the row of the last token
+  // Blocks before the first token's window are skipped.
+  const int64_t first_row = window > 0 ? std::max<int64_t>(0, n_past + begin + 1 - window) : 0;
+  for (int64_t first = first_row / plan.block_rows * plan.block_rows; first < n_kv;
+       first += plan.block_rows) {
+    const int n_cols = static_cast<int>(std::min<int64_t>(plan.block_rows, n_kv - first));
+    const KvRows k = block_of(a.k, head, first, n_cols, plan.head_dim);
+    const KvRows v = block_of(a.v, head, first, n_cols, plan.head_dim);
+    prefetch(k);
+    prefetch(v);
+    plan.tile->pack_k(k, w.k);
+    plan.tile->pack_v(v, w.v);
+    count_visible(plan, n_past, window, begin, end, n_padded, first, n_cols, w);
+    rows.first = first == 0 && window == 0;
+    plan.tile->attend(rows, w.k, w.v, n_cols, w.scratch);
+  }
+  store_output(plan, a, head, begin, end, w);
+}
+
+/// Number of threads that compute a call's tasks.
+int threads_of(const CpuContext& ctx, const Plan& plan, const PrefillAttention& a) {
+  return team_size(ctx, a.k.shape[0] * plan.n_ranges > 1);
+}
+
+}  // namespace
+
+size_t attention_prefill_workspace(const CpuContext& ctx, const PrefillAttention& a) {
+  const Plan plan = make_plan(ctx, a);
+  return plan.thread_bytes * threads_of(ctx, plan, a);
+}
+
+void attention_prefill(const CpuContext& ctx, const PrefillAttention& a) {
+  const int64_t n_head_kv = a.k.shape[0];
+  if (a.q.shape[0] == 0 || n_head_kv == 0) return;
+  SNAPKV_CHECK(a.q.shape[2] % 8 == 0);  // whole vectors
+  const Plan plan = make_plan(ctx, a);
+  const int64_t n_tasks = n_head_kv * plan.n_ranges;
+  const int n_threads = threads_of(ctx, plan, a);
+  char* memory = scratch(attention_prefill_workspace(ctx, a));
+#pragma omp parallel num_threads(n_threads)
+  {
+    const Workspace w = cut(plan, ScratchCutter(memory + omp_get_thread_num() * plan.thread_bytes));
+    // The last tokens see the most rows, so their tasks take longest and are started first.
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t i = 0; i < n_tasks; ++i) {
+      attend_range(plan, a, i % n_head_kv, plan.n_ranges - 1 - i / n_head_kv, w);
+    }
+  }
+}
+
+}  // namespace snapkv::cpu

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+// Ops that work row by row: embedding, norm, rotation, activation. backend/ops.def defines them.
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/target/scratch.h"
+#include "backend/cpu/weights/convert.h"
+
+// Scalable vectors cannot be array elements; those processors use NEON.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/rows/rowwise.cpp"
+// foreach_target.h comes before the -inl headers
+// clang-format off
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include <hwy/contrib/math/math-inl.h>
+// clang-format on
+
+#include "backend/cpu/weights/decode-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace snapkv::cpu {
+namespace HWY_NAMESPACE {
+namespace {  // other files have functions of the same names
+
+// One row: out = x / sqrt(mean(x^2) + eps) * w. Four partial sums of squares in f32.
+template <typename Out>
+void rms_norm_row(const float* x, const float* w, float eps, int64_t n, Out* out) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  int64_t i = 0;
+  for (; i + 4 * n_lanes <= n; i += 4 * n_lanes) {
+    const VF x0 = hn::LoadU(d, x + i), x1 = hn::LoadU(d, x + i + n_lanes);
+    const VF x2 = hn::LoadU(d, x + i + 2 * n_lanes), x3 = hn::LoadU(d, x + i + 3 * n_lanes);
+    s0 = hn::MulAdd(x0, x0, s0);
+    s1 = hn::MulAdd(x1, x1, s1);
+    s2 = hn::MulAdd(x2, x2, s2);
+    s3 = hn::MulAdd(x3, x3, s3);
+  }
+  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  for (; i < n; ++i) sum += x[i] * x[i];
+  const float scale = 1.0f / std::sqrt(sum / static_cast<float>(n) + eps);
+  const VF scales = hn::Set(d, scale);
+  for (i = 0; i + n_lanes <= n; i += n_lanes) {
+    store_as(d, hn::Mul(hn::Mul(hn::LoadU(d, x + i), scales), hn::LoadU(d, w + i)), out + i);
+  }
+  for (; i < n; ++i) out[i] = from_f32<Out>(x[i] * scale * w[i]);
+}
+void rms_norm_row_f32(const float* x, const float* w, float eps, int64_t n, void* out) {
+  rms_norm_row(x, w, eps, n, static_cast<float*>(out));
+}
+void rms_norm_row_bf16(const float* x, const float* w, float eps, int64_t n, void* out) {
+  rms_norm_row(x, w, eps, n, static_cast<bf16_t*>(out));
+}
+
+/// sum_i (x[i] - shift), or of the squares of these differences, in four f32 partial sums.
+template <bool square>
+HWY_INLINE float sum_row(const float* HWY_RESTRICT x, float shift, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  const VF shifts = hn::Set(d, shift);
+  const auto term = [&](int64_t i) HWY_ATTR {
+    const VF v = hn::Sub(hn::LoadU(d, x + i), shifts);
+    return square ? hn::Mul(v, v) : v;
+  };
+  VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  int64_t i = 0;
+  for (; i + 4 * n_lanes <= n; i += 4 * n_lanes) {
+    s0 = hn::Add(s0, term(i));
+    s1 = hn::Add(s1, term(i + n_lanes));
+    s2 = hn::Add(s2, term(i + 2 * n_lanes));
+    s3 = hn::Add(s3, term(i + 3 * n_lanes));
+  }
+  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  for (; i < n; ++i) sum += square ? (x[i] - shift) * (x[i] - shift) : x[i] - shift;
+  return sum;
+}
+
+// One row: out = (x - mean) / sqrt(variance + eps) * w + b. A second pass computes the variance
+// from the differences, which avoids cancellation when the mean is large.
+template <typename Out>
+void layer_norm_row(const float* x, const float* w, const float* b, float eps, int64_t n,
+                    Out* out) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  const float mean = sum_row<false>(x, 0.0f, n) / static_cast<float>(n);
+  const float scale = 1.0f / std::sqrt(sum_row<true>(x, mean, n) / static_cast<float>(n) + eps);
+  const VF means = hn::Set(d, mean), scales = hn::Set(d, scale);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    const VF v = hn::Mul(hn::Sub(hn::LoadU(d, x + i), means), scales);
+    const VF bias = b != nullptr ? hn::LoadU(d, b + i) : hn::Zero(d);
+    store_as(d, hn::MulAdd(v, hn::LoadU(d, w + i), bias), out + i);
+  }
+  for (; i < n; ++i) {
+    out[i] = from_f32<Out>((x[i] - mean) * scale * w[i] + (b != nullptr ? b[i] : 0.0f));
+  }
+}
+void layer_norm_row_to(const float* x, const float* w, const float* b, float eps, int64_t n,
+                       void* out, DType to) {
+  to == DType::bf16 ? layer_norm_row(x, w, b, eps, n, static_cast<bf16_t*>(out))
+                    : layer_norm_row(x, w, b, eps, n, static_cast<float*>(out));
+}
+
+void add_row(float* HWY_RESTRICT x, const float* HWY_RESTRICT y, float factor, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  const VF factors = hn::Set(d, factor);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    hn::StoreU(hn::MulAdd(factors, hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, x + i);
+  }
+  for (; i < n; ++i) x[i] += factor * y[i];
+}
+
+void scale_row(float* x, float factor, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  const VF factors = hn::Set(d, factor);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    hn::StoreU(hn::Mul(factors, hn::LoadU(d, x + i)), d, x + i);
+  }
+  for (; i < n; ++i) x[i] *= factor;
+}
+
+// Highway's Tanh is within 4 ulp.
+void softcap_row(float* x, float cap, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  const VF caps = hn::Set(d, cap), inverse = hn::Set(d, 1.0f / cap);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    hn::StoreU(hn::Mul(caps, hn::Tanh(d, hn::Mul(hn::LoadU(d, x + i), inverse))), d, x + i);
+  }
+  for (; i < n; ++i) x[i] = cap * std::tanh(x[i] / cap);
+}
+
+// One head: each pair (a, b) turns to (a cos - b sin, a sin + b cos).
+void rope_norm_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
+                    const float* HWY_RESTRICT sin_table, int64_t n_pairs) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  int64_t i = 0;
+  for (; i + n_lanes <= n_pairs; i += n_lanes) {
+    VF a, b;
+    hn::LoadInterleaved2(d, x + 2 * i, a, b);
+    const VF c = hn::LoadU(d, cos_table + i), s = hn::LoadU(d, sin_table + i);
+    hn::StoreInterleaved2(hn::MulSub(a, c, hn::Mul(b, s)), hn::MulAdd(a, s, hn::Mul(b, c)), d,
+                          x + 2 * i);
+  }
+  for (; i < n_pairs; ++i) {
+    const float a = x[2 * i], b = x[2 * i + 1];
+    x[2 * i] = a * cos_table[i] - b * sin_table[i];
+    x[2 * i + 1] = a * sin_table[i] + b * cos_table[i];
+  }
+}
+void rope_neox_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
+                    const float* HWY_RESTRICT sin_table, int64_t n_pairs) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  int64_t i = 0;
+  for (; i + n_lanes <= n_pairs; i += n_lanes) {
+    const VF a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + n_pairs + i);
+    const VF c = hn::LoadU(d, cos_table + i), s = hn::LoadU(d, sin_table + i);
+    hn::StoreU(hn::MulSub(a, c, hn::Mul(b, s)), d, x + i);
+    hn::StoreU(hn::MulAdd(a, s, hn::Mul(b, c)), d, x + n_pairs + i);
+  }
+  for (; i < n_pairs; ++i) {
+    const float a = x[i], b = x[n_pairs + i];
+    x[i] = a * cos_table[i] - b * sin_table[i];
+    x[n_pairs + i] = a * sin_table[i] + b * cos_table[i];
+  }
+}
+
+// Every activation here is x sigmoid(s): s = x for silu, and for gelu_tanh
+// s = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y). With
+// e = exp(-|s|) in (0, 1] nothing overflows: sigmoid(s) = 1 / (1 + e) for s >= 0, e / (1 + e)
+// below. Highway's Exp is within 1 ulp.
+template <Activation activation>
+HWY_INLINE VF activated(F32 d, VF x) {
+  const VF one = hn::Set(d, 1.0f);
+  VF s = x;
+  if constexpr (activation == Activation::gelu_tanh) {
+    const VF cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), one);
+    s = hn::Mul(hn::Mul(x, hn::Set(d, 1.5957691216f)), cubic);
+  }
+  const VF e = hn::Exp(d, hn::Neg(hn::Abs(s)));
+  const VF numerator = hn::IfThenElse(hn::Lt(s, hn::Zero(d)), e, one);
+  return hn::Mul(x, hn::Div(numerator, hn::Add(one, e)));
+}
+template <Activation activation, typename In, typename Out>
+void activate_values(const In* x, const In* factor, int64_t n, Out* out) {
+  using Lane = std::conditional_t<sizeof(In) == 4, float, hwy::bfloat16_t>;
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    VF v = activated<activation>(d, load_f32(d, reinterpret_cast<const Lane*>(x + i)));
+    if (factor != nullptr) {
+      v = hn::Mul(v, load_f32(d, reinterpret_cast<const Lane*>(factor + i)));
+    }
+    store_as(d, v, out + i);
+  }
+  if (i == n) return;
+  HWY_ALIGN float last[hn::MaxLanes(F32())] = {};
+  for (int64_t k = 0; k < n - i; ++k) last[k] = to_f32(x[i + k]);
+  hn::Store(activated<activation>(d, hn::Load(d, last)), d, last);
+  for (int64_t k = 0; k < n - i; ++k) {
+    const float f = factor != nullptr ? to_f32(factor[i + k]) : 1.0f;
+    out[i + k] = from_f32<Out>(last[k] * f);
+  }
+}
+
+template <Activation activation, typename In>
+void activate_from(const void* x, const void* factor, int64_t n, void* out, DType to) {
+  const In* in = static_cast<const In*>(x);
+  const In* factors = static_cast<const In*>(factor);
+  to == DType::bf16 ? activate_values<activation>(in, factors, n, static_cast<bf16_t*>(out))
+                    : activate_values<activation>(in, factors, n, static_cast<float*>(out));
+}
+template <Activation activation>
+void activate_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  from == DType::bf16 ? activate_from<activation, bf16_t>(x, factor, n, out, to)
+                      : activate_from<activation, float>(x, factor, n, out, to);
+}
+void silu_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::silu>(x, factor, from, n, out, to);
+}
+void gelu_tanh_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::gelu_tanh>(x, factor, from, n, out, to);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace snapkv::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace snapkv::cpu {
+
+HWY_EXPORT(rms_norm_row_f32);
+HWY_EXPORT(rms_norm_row_bf16);
+HWY_EXPORT(layer_norm_row_to);
+HWY_EXPORT(add_row);
+HWY_EXPORT(scale_row);
+HWY_EXPORT(softcap_row);
+HWY_EXPORT(rope_norm_head);
+HWY_EXPORT(rope_neox_head);
+HWY_EXPORT(silu_row);
+HWY_EXPORT(gelu_tanh_row);
+
+namespace {
+
+// Waking the other threads takes a few microseconds: with fewer values than this, one thread alone
+// is done sooner.
+constexpr int64_t kParallelValues = 16 * 1024;
+
+}  // namespace
+
+void embed(const CpuContext& ctx, const Tensor& weight, std::span<const int32_t> ids,
+           const Tensor& out) {
+  const int64_t n = std::ssize(ids), d = out.n_cols();
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    convert_row(weight.at<const void>(ids[t]), weight.dtype, d, out.at<float>(t));
+  }
+}
+
+void rms_norm(const CpuContext& ctx, const Tensor& x, const Tensor& weight, float eps,
+              const Tensor& out) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const auto row = out.dtype == DType::bf16 ? HWY_DYNAMIC_DISPATCH(rms_norm_row_bf16)
+                                            : HWY_DYNAMIC_DISPATCH(rms_norm_row_f32);
+  const float* w = static_cast<const float*>(weight.data);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) row(x.at<const float>(t), w, eps, d, out.at<void>(t));
+}
+
+void layer_norm(const CpuContext& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                float eps, const Tensor& out) {
+  const int64_t n = x.shape[0], d = x.shape[1], n_weights = weight.numel() / d;
+  const auto row = HWY_DYNAMIC_DISPATCH(layer_norm_row_to);
+  const float* w = static_cast<const float*>(weight.data);
+  const float* b = static_cast<const float*>(bias.data);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<const float>(t), w + t % n_weights * d, b, eps, d, out.at<void>(t), out.dtype);
+  }
+}
+
+void add(const CpuContext& ctx, const Tensor& x, const Tensor& y, float factor) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const auto row = HWY_DYNAMIC_DISPATCH(add_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) row(x.at<float>(t), y.at<const float>(t), factor, d);
+}
+
+void add_rows(const CpuContext& ctx, const Tensor& x, const Tensor& y,
+              std::span<const int32_t> rows, std::span<const float> factors) {
+  const int64_t n = std::ssize(rows), d = x.shape[1];
+  const auto row = HWY_DYNAMIC_DISPATCH(add_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<float>(rows[t]), y.at<const float>(t), factors[t], d);
+  }
+}
+
+void scale(const CpuContext& ctx, const Tensor& x, std::span<const float> factors) {
+  const int64_t n = x.shape[0], d = x.numel() / n;
+  const auto row = HWY_DYNAMIC_DISPATCH(scale_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<float>(t), factors.size() == 1 ? factors[0] : factors[t], d);
+  }
+}
+
+// Threads share pieces rather than rows, because the logits of one token are one long row.
+void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t n = x.numel();
+  const auto row = HWY_DYNAMIC_DISPATCH(softcap_row);
+  float* values = static_cast<float*>(x.data);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n >= kParallelValues)
+  for (int64_t i = 0; i < n; i += kPiece) row(values + i, cap, std::min(kPiece, n - i));
+}
+
+size_t rope_workspace(const CpuContext&, const Tensor& x, std::span<const int32_t>,
+                      const RopeFrequencies& frequencies) {
+  // cosines and sines of a position, shared by its heads
+  return x.shape[0] * 2 * frequencies.inv_freq.size() * sizeof(float);
+}
+
+void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
+          const RopeFrequencies& frequencies) {
+  const int64_t n = x.shape[0], n_head = x.shape[1];
+  const int64_t n_pairs = std::ssize(frequencies.inv_freq);
+  const auto head = frequencies.layout == RopeLayout::norm ? HWY_DYNAMIC_DISPATCH(rope_norm_head)
+                                                           : HWY_DYNAMIC_DISPATCH(rope_neox_head);
+  float* tables = reinterpret_cast<float*>(scratch(rope_workspace(ctx, x, pos, frequencies)));
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * n_head * n_pairs * 2 >= \
+                                                                     kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    float* cos_table = tables + t * 2 * n_pairs;
+    float* sin_table = cos_table + n_pairs;
+    const double p = pos[t];
+    for (int64_t i = 0; i < n_pairs; ++i) {
+      const double angle = p * frequencies.inv_freq[i];
+      cos_table[i] = frequencies.magnitude * static_cast<float>(std::cos(angle));
+      sin_table[i] = frequencies.magnitude * static_cast<float>(std::sin(angle));
+    }
+    for (int64_t h = 0; h < n_head; ++h) head(x.at<float>(t, h), cos_table, sin_table, n_pairs);
+  }
+}
+
+void activate(const CpuContext& ctx, Activation activation, const Tensor& x, const Tensor& factor,
+              const Tensor& out) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const auto row = activation == Activation::silu ? HWY_DYNAMIC_DISPATCH(silu_row)
+                                                  : HWY_DYNAMIC_DISPATCH(gelu_tanh_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<const void>(t), factor ? factor.at<const void>(t) : nullptr, x.dtype, d,
+        out.at<void>(t), out.dtype);
+  }
+}
+
+}  // namespace snapkv::cpu
+#endif  // HWY_ONCE

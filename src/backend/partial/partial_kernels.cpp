@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// For each op: its arguments with every address in device memory replaced by that of a copy. An
+// argument of a new type needs an on_host() here; the compiler says so.
+#include "backend/partial/partial_kernels.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "backend/partial/host_copies.h"
+#include "backend/ref/ref_ops.h"
+#include "base/check.h"
+#include "base/log.h"
+
+namespace snapkv {
+namespace {
+
+/// Marks weights that the reference has packed, whose storage is in host memory.
+struct HostLayout final : PackedLayout {};
+
+// ---------------------------------------------------------------- arguments of one type
+
+template <typename T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
+T on_host(HostCopies&, T value) {
+  return value;
+}
+template <typename T>
+  requires(std::is_arithmetic_v<T>)
+std::span<const T> on_host(HostCopies&, std::span<const T> values) {
+  return values;
+}
+const RopeFrequencies& on_host(HostCopies&, const RopeFrequencies& frequencies) {
+  return frequencies;
+}
+
+Tensor on_host(HostCopies& copies, const Tensor& t) { return copies.tensor(t); }
+
+std::vector<Projection> on_host(HostCopies& copies, std::span<const Projection> projections) {
+  std::vector<Projection> all(projections.begin(), projections.end());
+  for (Projection& p : all) {
+    p.w = copies.tensor(p.w);
+    p.bias = copies.tensor(p.bias);
+    p.out = copies.tensor(p.out);
+  }
+  return all;
+}
+
+PackedWeight& on_host(HostCopies&, PackedWeight& packed) {
+  packed.layout = std::make_unique<HostLayout>();
+  return packed;
+}
+const PackedWeight& on_host(HostCopies&, const PackedWeight& packed) {
+  SNAPKV_CHECK(dynamic_cast<const HostLayout*>(packed.layout.get()) != nullptr);
+  return packed;
+}
+
+PrefillAttention on_host(HostCopies& copies, PrefillAttention a) {
+  a.q = copies.tensor(a.q);
+  a.k = copies.tensor(a.k);
+  a.v = copies.tensor(a.v);
+  a.out = copies.tensor(a.out);
+  a.variant.sinks = copies.tensor(a.variant.sinks);
+  return a;
+}
+
+WindowVotes on_host(HostCopies& copies, WindowVotes w) {
+  w.q = copies.tensor(w.q);
+  w.k = copies.tensor(w.k);
+  w.votes = copies.tensor(w.votes);
+  w.variant.sinks = copies.tensor(w.variant.sinks);
+  return w;
+}
+
+RowNorms on_host(HostCopies& copies, RowNorms r) {
+  r.x = copies.tensor(r.x);
+  r.out = copies.tensor(r.out);
+  return r;
+}
+
+ChunkScores on_host(HostCopies& copies, ChunkScores c) {
+  c.scores = copies.tensor(c.scores);
+  c.out = copies.tensor(c.out);
+  return c;
+}
+
+/// A struct that refers to a list of addresses, with the list.
+struct HostDecodeAttention {
+  std::vector<HeadRows> heads;
+  DecodeAttention a;
+  operator const DecodeAttention&() const { return a; }  // NOLINT: ops take it
+};
+HostDecodeAttention on_host(HostCopies& copies, const DecodeAttention& a) {
+  HostDecodeAttention host = {{a.heads.begin(), a.heads.end()}, a};
+  for (HeadRows& head : host.heads) {
+    const size_t bytes = head.n_kv * row_bytes(a.kv_dtype, a.q.shape[2]);
+    head.k = copies.rows(head.k, bytes);
+    head.v = copies.rows(head.v, bytes);
+  }
+  host.a.heads = host.heads;
+  host.a.q = copies.tensor(a.q);
+  host.a.out = copies.tensor(a.out);
+  host.a.variant.sinks = copies.tensor(a.variant.sinks);
+  return host;
+}
+
+struct HostConversion {
+  std::vector<const void*> src;
+  std::vector<void*> dst;
+  RowConversion c;
+  operator const RowConversion&() const { return c; }  // NOLINT: ops take it
+};
+HostConversion on_host(HostCopies& copies, const RowConversion& c) {
+  HostConversion host = {{c.src.begin(), c.src.end()}, {c.dst.begin(), c.dst.end()}, c};
+  const Buffer rows = c.rows ? copies.content(c.rows) : Buffer();
+  for (int64_t h = 0; h < std::ssize(c.n); ++h) {
+    int64_t n_src = c.n[h];  // up to the last row that is read
+    if (rows && n_src > 0) {
+      const int32_t* first = rows.view(DType::i32, {c.rows.shape[0], c.rows.shape[1]}).at<int32_t>(h);
+      n_src = *std::max_element(first, first + c.n[h]) + 1;
+    }
+    host.src[h] = copies.rows(c.src[h], n_src * row_bytes(c.src_dtype, c.head_dim));
+    host.dst[h] = copies.rows(c.dst[h], c.n[h] * row_bytes(c.dst_dtype, c.head_dim));
+  }
+  host.c.src = host.src;
+  host.c.dst = host.dst;
+  host.c.rows = copies.tensor(c.rows);
+  return host;
+}
+
+/// The rows behind each address of `dst`, of bytes(h) bytes.
+template <typename T, typename Bytes>
+std::vector<T*> rows_on_host(HostCopies& copies, std::span<T* const> dst, const Bytes& bytes) {
+  std::vector<T*> all;
+  for (size_t h = 0; h < dst.size(); ++h) all.push_back(copies.rows(dst[h], bytes(h)));
+  return all;
+}
+
+// ---------------------------------------------------------------- all arguments of an op
+
+template <typename... Arguments>
+auto all_on_host(HostCopies& copies, Arguments&... arguments) {
+  return std::tuple<decltype(on_host(copies, arguments))...>{on_host(copies, arguments)...};
+}
+
+// Lists of addresses, whose rows are as long as other arguments say:
+
+// store_rows
+auto all_on_host(HostCopies& copies, const Tensor& src, DType dtype, std::span<void* const> dst) {
+  const size_t bytes = src.shape[0] * row_bytes(dtype, src.shape[2]);
+  return std::tuple{copies.tensor(src), dtype,
+                    rows_on_host(copies, dst, [&](size_t) { return bytes; })};
+}
+
+// store_positions
+auto all_on_host(HostCopies& copies, std::span<const int32_t> pos, std::span<int32_t* const> dst) {
+  return std::tuple{pos, rows_on_host(copies, dst, [&](size_t) { return pos.size_bytes(); })};
+}
+
+// gather_rows
+auto all_on_host(HostCopies& copies, const Tensor& src, const Tensor& rows,
+                 std::span<const int32_t> n, std::span<void* const> dst) {
+  const size_t row = row_bytes(src.dtype, src.shape[2]);
+  return std::tuple{copies.tensor(src), copies.tensor(rows), n,
+                    rows_on_host(copies, dst, [&](size_t h) { return n[h] * row; })};
+}
+
+}  // namespace
+
+void PartialKernels::warn_once(const char* op) {
+  const std::lock_guard lock(mutex_);
+  if (!warned_.insert(op).second) return;
+  log_warn("{} has no {}: the reference computes it in host memory, which is slow",
+           backend_.device(), op);
+}
+
+template <typename Op, typename... Arguments>
+void PartialKernels::run_on_reference(const char* name, const Op& op, Arguments&... arguments) {
+  warn_once(name);
+  if (!backend_.is_device()) return op(arguments...);
+  HostCopies copies(backend_, weights_);
+  all_on_host(copies, arguments...);
+  copies.download();
+  std::apply(op, all_on_host(copies, arguments...));
+  copies.upload();
+}
+
+#define SNAPKV_OP(name, parameters, names)                                       \
+  void PartialKernels::name parameters {                                         \
+    const auto op = [](auto&&... arguments) { ref::name(arguments...); };        \
+    run_on_reference(#name, op, SNAPKV_UNPACK names);                            \
+  }
+#include "backend/ops.def"
+
+}  // namespace snapkv
