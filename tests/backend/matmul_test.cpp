@@ -18,6 +18,7 @@
 #include "backend/cpu/weights/pack.h"
 #include "backend/kernels.h"
 #include "backend/ops.h"
+#include "backend/registry.h"
 #include "snapkv/log.h"
 #include "tests/backend/op_test_util.h"
 #include "tests/support/processor.h"
@@ -187,12 +188,13 @@ TEST_P(SharedProductTest, PackedAtUseIsTheSame) {
     PackWorkspace workspace;
     EXPECT_TRUE(products(n_threads, &workspace) == expected) << n_threads << " threads";
     EXPECT_GT(workspace.pack_seconds, 0.0);
-    const auto measured = make_to_measure(
+    const auto planned = find_backend("cpu").plan(
         {.device = "cpu", .compute = in.type, .n_threads = n_threads});
+    Kernels& kernels = *planned->kernels_to_ask();
     PackedWeight packed;
     packed.workspace = &workspace;
-    EXPECT_EQ(measured->kernels().lay_out(in.w, in.type, packed), 0u);
-    EXPECT_LE(workspace.memory.bytes(), measured->kernels().pack_memory(shape.n, packed));
+    EXPECT_EQ(kernels.lay_out(in.w, in.type, packed), 0u);
+    EXPECT_LE(workspace.memory.bytes(), kernels.pack_memory(shape.n, packed));
   }
 }
 
