@@ -3,7 +3,7 @@
 
 /** Every option; parameters of a policy (`kv...`) need that `kvPolicy`. */
 export interface Options {
-  /** Where the model runs; auto: on the GPU where this build and the machine have one. Default: auto. */
+  /** Where the model runs; auto: cuda, else cpu; cpu: this machine's processors; cuda: an NVIDIA GPU, in builds with SNAPKV_CUDA; reference: plain loops, exact and very slow. Default: auto. */
   device?: 'auto' | 'cpu' | 'cuda' | 'reference';
   /** Precision of matrix products; auto: activations are rounded to 8 bits or to bf16, whichever is fastest; bf16: to 8 bits while decoding only; f32: nothing is rounded. Default: auto. */
   compute?: 'auto' | 'f32' | 'bf16';
@@ -19,7 +19,7 @@ export interface Options {
   kvType?: 'f32' | 'f16' | 'bf16' | 'q8_0';
   /** The largest budget whose cache takes no more than this, as in 256MiB, room for the first generated tokens included; 0: off; a size from 0 B to 1 EiB, as in 256MiB or 8G. Default: 0. */
   kvMemory?: number | string;
-  /** Compress to the budget again when generated tokens have filled the cache to this many rows per layer and KV head; 0: never; from 0 to 1073741824. Default: 0. */
+  /** Compress to the budget again when generated tokens have filled the cache to this many rows per layer and KV head, from all rows with kv_refresh; 0: never; from 0 to 1073741824. Default: 0. */
   kvDecodeLimit?: number;
   /** Keep the uncompressed rows as well, in memory or in files of spill_dir, so that every further turn reads and chooses from all of them; true or false. Default: false. */
   kvRefresh?: boolean;
