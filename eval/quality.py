@@ -19,27 +19,32 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 POLICIES = ("snapkv", "chunkkv", "snapkv-max")
 SMOL, GEMMA, OWN = "SmolLM2 135M", "Gemma 3 270M", "needle.gguf"
 FILES = {SMOL: "SmolLM2-135M-Instruct.Q4_1.gguf", GEMMA: "gemma-3-270m-q4_k_m.gguf"}
-QUESTIONS = ["--data", "eval/texts/questions.jsonl", "--half", "report"]
+DATA = "eval/texts/questions.jsonl"
+QUESTIONS = ["--data", DATA, "--half", "report"]
+KINDS = ("prose", "manual", "reference", "code")
 AWARE = ["--policies", "full," + ",".join(POLICIES), "--seed", "7"]
 FACTS = ["--lengths", "2000", "--depths", "10", "--samples", "2", "--budgets", "128,256"]
 
 
 class Task:
-    """A row of the table for each budget: one command on one model."""
+    """A row of the table for each budget, or for each kind of text: one command on one model."""
 
-    def __init__(self, name, title, model, command, budgets, policies=POLICIES):
+    def __init__(self, name, title, model, command, budgets, policies=POLICIES, kinds=()):
         self.name, self.title, self.model = name, title, model
-        self.command, self.budgets, self.policies = command, budgets, policies
+        self.command, self.budgets, self.policies, self.kinds = command, budgets, policies, kinds
 
 
 def tasks(texts):
     prose = ["--haystack", f"{texts}/prose"]
     qa = ["qa", *QUESTIONS, "--texts", texts, "--budgets", "128,256,512",
           "--policies", "full," + ",".join(POLICIES)]
+    yield Task("kinds-gemma", "the same by kind of text", GEMMA,
+               ["qa", *QUESTIONS, "--texts", texts, "--kv-ratio", "0.1",
+                "--policies", "full," + ",".join(POLICIES)], ("10%",), kinds=KINDS)
     # SmolLM2 answers few questions in completion form, so it is asked in a chat
     yield Task("qa-gemma", "questions about real texts", GEMMA, qa, (128, 256, 512))
-    yield Task("chat-smol", "the same, as a chat", SMOL, [*qa, "--chat", "--no-prefix"],
-               (128, 256, 512))
+    yield Task("chat-smol", "questions about real texts, as a chat", SMOL,
+               [*qa, "--chat", "--no-prefix"], (128, 256, 512))
     for model, name in ((GEMMA, "gemma"), (SMOL, "smol")):
         yield Task(f"fact-{name}", "a number in prose", model,
                    ["needle", *prose, *AWARE, *FACTS], (128, 256))
@@ -73,12 +78,13 @@ def run(task, options):
 
 
 def read(path):
-    """scores[policy, budget][id]; the full cache has the budget 0."""
+    """scores[policy, budget][id]; the full cache has the budget 0, and a share is "10%"."""
     scores = {}
     for line in path.read_text().splitlines():
         record = json.loads(line)
         kept = record["configuration"]
-        key = (kept["policy"], kept.get("budget", 0))
+        ratio = f"{100 * kept['ratio']:.0f}%" if "ratio" in kept else 0
+        key = (kept["policy"], kept.get("budget", ratio))
         scores.setdefault(key, {})[record["id"]] = record["score"]
     return scores
 
@@ -92,14 +98,35 @@ def share(scores, policy, budget):
     return sum(found[i] for i in counted) / len(counted), len(counted)
 
 
+def of_kind(scores, kind):
+    """The scores of the questions about one kind of text. Records' ids are "qa QUESTION ..."."""
+    lines = (ROOT / DATA).read_text(encoding="utf-8").splitlines()
+    kinds = {q["id"]: q["kind"] for q in map(json.loads, lines)}
+    return {key: {i: score for i, score in of_key.items() if kinds[i.split()[1]] == kind}
+            for key, of_key in scores.items()}
+
+
+def rows_of(task, scores):
+    """(title, model, budget, scores) of each row of a task; titles are not repeated."""
+    if task.kinds:
+        for kind in task.kinds:
+            title = f"{task.title}: {kind}" if kind == task.kinds[0] else kind
+            model = task.model if kind == task.kinds[0] else ""
+            yield title, model, task.budgets[0], of_kind(scores, kind)
+        return
+    for budget in task.budgets:
+        first = budget == task.budgets[0]
+        yield task.title if first else "", task.model if first else "", budget, scores
+
+
 def table(measured):
     columns = list(POLICIES)
     lines = ["| asked | model | right with the full cache | rows kept | "
              + " | ".join(columns) + " | others |",
              "|---|---|---|---|" + "---|" * (len(columns) + 1)]
-    for task, scores in measured:
-        asked = len(scores["full", 0])
-        for budget in task.budgets:
+    for task, all_scores in measured:
+        for title, model, budget, scores in rows_of(task, all_scores):
+            asked = len(scores["full", 0])
             cells = []
             for policy in columns:
                 value, n = share(scores, policy, budget)
@@ -109,8 +136,7 @@ def table(measured):
                 value, _ = share(scores, policy, budget)
                 if policy not in columns and value is not None:
                     others.append(f"{policy} {100 * value:.0f}%")
-            first = budget == task.budgets[0]
-            head = ((task.title, task.model, f"{n} of {asked}") if first else ("", "", ""))
+            head = (title, model, f"{n} of {asked}" if title else "")
             lines.append("| " + " | ".join([*head, str(budget), *cells, ", ".join(others)]) + " |")
     return "\n".join(lines)
 

@@ -363,10 +363,10 @@ class Session {
   /// tokens what SnapKV's votes cost in these layers; on a GPU, steps are no longer replayed as one
   /// graph. Throws kUsage if nothing has been read yet.
   void trace_answer();
-  /// [tokens read when trace_answer() was called]: how strongly the answer attends to each of them,
-  /// from 0 to 1: the largest softmax attention that any decoded token's query gives its row in any
-  /// head, averaged over up to 6 layers without a window (spread between 0.3 and 0.9 of the depth).
-  /// 0 where no row was kept, and for the first 4 tokens, which are attention sinks. Empty without trace_answer(), or if every layer has a window.
+  /// [tokens read when trace_answer() was called]: how strongly the answer attends to each, 0 to 1:
+  /// the largest softmax attention that any decoded token's query gives its row in any head, mean of
+  /// up to 6 layers without a window, from 0.3 to 0.9 of the depth. 0 where no row was kept, and for
+  /// the first 4 tokens, attention sinks. Empty without trace_answer() or without such layers.
   std::vector<float> answer_attention();
 
   /// Forgets everything; keeps the options.
