@@ -96,7 +96,7 @@ def measure_kvpress(job):
 
 
 def measure_default(job):
-    return measure_snapkv(job, compute="automatic", kv_type="f16")
+    return measure_snapkv(job, compute="auto", kv_type="f16")
 
 
 ENGINES = {"snapkv": measure_snapkv, "snapkv, default": measure_default, "kvpress": measure_kvpress}
