@@ -13,6 +13,17 @@ constexpr size_t kMaxSteps = 64;  // shapes that are kept
 void StepGraphs::clear() {
   if (steps_.empty()) return;
   context_.synchronize();
+  destroy();
+}
+
+StepGraphs::~StepGraphs() {
+  if (steps_.empty()) return;
+  // Fails without harm where a static object outlives the driver.
+  cudaStreamSynchronize(context_.stream());
+  destroy();
+}
+
+void StepGraphs::destroy() {
   for (auto& [shape, step] : steps_) {
     if (step.graph != nullptr) cudaGraphExecDestroy(step.graph);
     if (step.sent != nullptr) cudaEventDestroy(step.sent);

@@ -14,7 +14,7 @@ namespace snapkv::cuda {
 class StepGraphs {
  public:
   explicit StepGraphs(Context& context) : context_(context) {}
-  ~StepGraphs() { clear(); }
+  ~StepGraphs();
   StepGraphs(const StepGraphs&) = delete;
   StepGraphs& operator=(const StepGraphs&) = delete;
 
@@ -35,6 +35,7 @@ class StepGraphs {
   enum class Mode { none, plain, record, replay };
 
   void begin_arguments(Step& step);
+  void destroy();
 
   Context& context_;
   std::map<uint64_t, Step> steps_;
