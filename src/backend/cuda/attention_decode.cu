@@ -179,6 +179,8 @@ __device__ __forceinline__ void merge_warps(const DecodeArguments& a, const Work
 // Each warp takes every n_warps-th tile of the block's rows.
 template <typename Kv, int kDim, bool kWide>
 __global__ void __launch_bounds__(kMostWarps* kWarpSize, 2) tensor_kernel(const DecodeArguments a) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   using S = Shape<Kv, kDim, kWide>;
   using T = Tile<Kv, kDim>;
   constexpr int kQ = S::kQ;
@@ -246,6 +248,8 @@ __global__ void __launch_bounds__(kMostWarps* kWarpSize, 2) tensor_kernel(const 
 
 // One block per query head.
 __global__ void __launch_bounds__(kMaxSplits) combine_kernel(const DecodeArguments a) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   constexpr int kWarps = kMaxSplits / kWarpSize;
   __shared__ float weights[kMaxSplits], columns[kMaxSplits], of_warps[2][kWarps];
   const int64_t head = blockIdx.x;
@@ -307,8 +311,8 @@ void run_tensor(const Context& ctx, const DecodeArguments& a, int64_t n_seq) {
   int n_warps = kMostWarps;  // fewer if there is less shared memory
   using S = Shape<Kv, kDim, kWide>;
   while (n_warps > 1 && S::shared_bytes(n_warps) > ctx.max_shared_bytes()) n_warps /= 2;
-  launch(ctx, {blocks(a, n_seq), dim3(n_warps * kWarpSize), S::shared_bytes(n_warps)},
-         tensor_kernel<Kv, kDim, kWide>, a);
+  start_early(ctx, {blocks(a, n_seq), dim3(n_warps * kWarpSize), S::shared_bytes(n_warps)},
+              tensor_kernel<Kv, kDim, kWide>, a);
 }
 
 template <typename Kv, int kDim>
@@ -329,7 +333,8 @@ void run_plain(const Context& ctx, DecodeArguments a, int64_t n_seq) {
       return run_plain<Kv, kVec, kSmaller>(ctx, a, n_seq);
     }
   }
-  launch(ctx, {blocks(a, n_seq), dim3(kPlainThreads), shared}, plain_kernel<Kv, kVec, kGroup>, a);
+  start_early(ctx, {blocks(a, n_seq), dim3(kPlainThreads), shared},
+              plain_kernel<Kv, kVec, kGroup>, a);
 }
 
 /// Whether all rows begin at multiples of 16 bytes. This holds for a cache's rows at every length
@@ -395,7 +400,7 @@ void attention_decode(Context& ctx, const DecodeAttention& in) {
               : run_plain<float, 1, kMaxGroup>(ctx, a, n_seq);
   }
   if (a.n_splits > 1) {
-    launch(ctx, {dim3(n_seq * n_head), dim3(kMaxSplits)}, combine_kernel, a);
+    start_early(ctx, {dim3(n_seq * n_head), dim3(kMaxSplits)}, combine_kernel, a);
   }
 }
 

@@ -38,6 +38,8 @@ class Context {
   const char* device_name() const { return properties_.name; }
   int n_multiprocessors() const { return properties_.multiProcessorCount; }
   size_t total_memory() const { return properties_.totalGlobalMem; }
+  /// Whether a kernel can start while the one before it still runs.
+  bool overlaps_kernels() const { return properties_.major >= 9; }
   /// The most shared memory that one block can have.
   size_t max_shared_bytes() const { return properties_.sharedMemPerBlockOptin; }
 

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "backend/cuda/decode_split.cuh"
+#include "backend/cuda/ptx.cuh"
 #include "backend/cuda/launch.cuh"
 #include "format/block_types.h"
 
@@ -63,6 +64,8 @@ struct PlainShape {
 // Then each thread takes columns of V.
 template <typename Kv, int kVec, int kGroup>
 __global__ void __launch_bounds__(kPlainThreads) plain_kernel(const DecodeArguments a) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   constexpr int kRows = kGroup > 8 ? 2 : 4;  // rows that a warp takes at once
   constexpr int kWarps = kPlainThreads / kWarpSize;
   __shared__ float maxima[kGroup], sums[kGroup], factors[kGroup];

@@ -27,13 +27,14 @@ struct Grid {
 };
 
 /// Launches `kernel` on the context's stream. In a decode step that is repeated, grid and arguments
-/// must depend only on the step's shape (Backend::begin_step).
+/// must depend only on the step's shape (Backend::begin_step). `early`: see start_early().
 template <typename... P>
-void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
+void launch(const Context& context, const Grid& grid, bool early, void (*kernel)(P...),
             std::type_identity_t<P>... arguments) {
   if (context.skips_launches()) return;
 #ifdef SNAPKV_CUDA_ON_HOST
-  check(cuda_on_host::launch(grid.blocks, grid.threads, grid.shared_bytes, kernel, arguments...),
+  check(cuda_on_host::launch(grid.blocks, grid.threads, grid.shared_bytes, early, kernel,
+                             arguments...),
         "kernel launch");
 #else
   if (grid.shared_bytes > 48 * 1024) {
@@ -41,11 +42,35 @@ void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
                                static_cast<int>(grid.shared_bytes)),
           "cudaFuncSetAttribute");
   }
-  // clang-format off
-  kernel<<<grid.blocks, grid.threads, grid.shared_bytes, context.stream()>>>(arguments...);
-  // clang-format on
-  check(cudaGetLastError(), "kernel launch");
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid.blocks;
+  config.blockDim = grid.threads;
+  config.dynamicSmemBytes = grid.shared_bytes;
+  config.stream = context.stream();
+  config.attrs = &attribute;
+  config.numAttrs = early && context.overlaps_kernels() ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, arguments...), "kernel launch");
 #endif
+}
+
+template <typename... P>
+void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
+            std::type_identity_t<P>... arguments) {
+  launch(context, grid, false, kernel, arguments...);
+}
+
+/// Launches a kernel that may start while the one before it still runs (programmatic dependent
+/// launch), which hides the start of the many short kernels of a decode step. The kernel begins with
+/// ptx::let_next_kernel_start() and calls ptx::wait_for_earlier_kernels(); until then it may only
+/// read weights, and its pointers to what other kernels write are not __restrict__, since such reads
+/// could pass through a cache that does not see the writes.
+template <typename... P>
+void start_early(const Context& context, const Grid& grid, void (*kernel)(P...),
+                 std::type_identity_t<P>... arguments) {
+  launch(context, grid, true, kernel, arguments...);
 }
 
 /// The block's dynamic shared memory, aligned to 128 bytes.

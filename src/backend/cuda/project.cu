@@ -42,8 +42,8 @@ struct Call {
     for (const Projection& p : projections) rows += p.w.shape[0];
     return static_cast<int>(rows);
   }
-  /// Whether a warp may have two rows, because there are enough warps anyway.
-  bool has_many_rows() const { return n_rows() >= 24 * ctx.n_multiprocessors(); }
+  /// Whether a warp may have two rows, because 32 warps on each multiprocessor have some anyway.
+  bool has_many_rows() const { return n_rows() >= 64 * ctx.n_multiprocessors(); }
   bool is_aligned() const {
     const int64_t bytes = row_bytes(projections[0].w.dtype, x.shape[1]);
     return bytes % 16 == 0 && n_in() % 4 == 0 && aligned_16(x.data) &&
@@ -72,15 +72,15 @@ void launch_products(const Call& call, int n_rows, int n_cols, int n_threads, si
   }
   if (n_blocks == 0) return;
   const Grid grid{dim3(n_blocks, div_up(call.n(), n_cols)), dim3(n_threads), shared_bytes};
-  launch(call.ctx, grid, kernel, products, arguments...);
+  start_early(call.ctx, grid, kernel, products, arguments...);
 }
 
 // ---------------------------------------------------------------- plain types
 
-template <typename T, int n_rows, int n_cols, int n_loads>
+template <typename T, int n_cols, int n_loads, int n_blocks>
 void run_plain(const Call& call) {
-  launch_products(call, kProjectWarps * n_rows, n_cols, kProjectThreads, 0,
-                  project_plain_kernel<T, n_rows, n_cols, n_loads>,
+  launch_products(call, kPlainRows, n_cols, kProjectThreads, 0,
+                  project_plain_kernel<T, n_cols, n_loads, n_blocks>,
                   static_cast<const float*>(call.x.data), call.n(), call.n_in());
 }
 
@@ -100,13 +100,13 @@ void project_plain(const Call& call) {
   } else if (call.planes != nullptr) {
     n <= 8 ? run_bf16<1>(call) : n <= 16 ? run_bf16<2>(call) : run_bf16<4>(call);
   } else if (n == 1) {
-    call.has_many_rows() ? run_plain<T, 2, 1, 4>(call) : run_plain<T, 1, 1, 8>(call);
+    run_plain<T, 1, 2, 6>(call);
   } else if (n == 2) {
-    run_plain<T, 2, 2, 4>(call);
+    run_plain<T, 2, 2, 5>(call);
   } else if (n <= 4) {
-    run_plain<T, 4, 4, 2>(call);
+    run_plain<T, 4, 2, 4>(call);
   } else {
-    run_plain<T, 4, 8, 1>(call);
+    run_plain<T, 8, 1, 4>(call);
   }
 }
 
@@ -121,7 +121,8 @@ const uint4* split(Context& ctx, const Tensor& x, void* memory) {
   const Grid grid{dim3(div_up(n_chunks, kSplitThreads / kWarpSize), div_up(n, kPlaneCols)),
                   dim3(kSplitThreads)};
   auto* planes = static_cast<uint4*>(memory);
-  launch(ctx, grid, split_kernel, static_cast<const float*>(x.data), n, n_in, n_chunks, planes);
+  start_early(ctx, grid, split_kernel, static_cast<const float*>(x.data), n, n_in, n_chunks,
+              planes);
   return planes;
 }
 
@@ -164,8 +165,9 @@ const char* prepare(Context& ctx, const Tensor& x, void* memory) {
   const auto n_in = static_cast<int>(x.shape[1]);
   const Grid grid{dim3(div_up(n_in, kStepValues), x.shape[0]), dim3(kPrepareThreads)};
   auto* prepared = static_cast<char*>(memory);
-  launch(ctx, grid, ctx.compute() == DType::f32 ? prepare_kernel<true> : prepare_kernel<false>,
-         static_cast<const float*>(x.data), n_in, prepared);
+  start_early(ctx, grid,
+              ctx.compute() == DType::f32 ? prepare_kernel<true> : prepare_kernel<false>,
+              static_cast<const float*>(x.data), n_in, prepared);
   return prepared;
 }
 

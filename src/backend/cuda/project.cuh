@@ -69,18 +69,23 @@ __device__ __forceinline__ int warp_sums(float (&v)[n], int lane) {
   return first;
 }
 
+/// After warp_sums() of n values: how many a lane has, and how many lanes, which differ only in the
+/// low bits, have the same ones.
+template <int n>
+constexpr int kSumsPerLane = n > kWarpSize ? n / kWarpSize : 1;
+template <int n>
+constexpr int kLanesPerSum = n < kWarpSize ? kWarpSize / n : 1;
+
 /// Writes a warp's sums[r * n_cols + c] for rows row, row + 1, ... and columns col, col + 1, ...
 /// that exist.
 template <int n_rows, int n_cols>
 __device__ __forceinline__ void put_sums(const Product& p, int row, int col, int n, int lane,
                                          float (&sums)[n_rows * n_cols]) {
-  constexpr int kSums = n_rows * n_cols, kOwn = kSums > kWarpSize ? kSums / kWarpSize : 1;
+  constexpr int kSums = n_rows * n_cols;
   const int first = warp_sums(sums, lane);
-  // With fewer sums than lanes, the lanes that differ only in the low bits have the same one.
-  constexpr int kSharing = kSums < kWarpSize ? kWarpSize / kSums : 1;
-  if (lane % kSharing != 0) return;
+  if (lane % kLanesPerSum<kSums> != 0) return;
 #pragma unroll
-  for (int i = 0; i < kOwn; ++i) {
+  for (int i = 0; i < kSumsPerLane<kSums>; ++i) {
     const int r = (first + i) / n_cols, c = (first + i) % n_cols;
     if (row + r < p.n_out && col + c < n) put_sum(p, row + r, col + c, sums[i]);
   }

@@ -30,6 +30,8 @@ constexpr int kPrepareThreads = kWarpSize * kPrepareLanes;
 template <bool exact>
 __global__ void __launch_bounds__(kPrepareThreads)
     prepare_kernel(const float* x, int n_in, char* prepared) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   const int part = threadIdx.x / kPrepareLanes, l = threadIdx.x % kPrepareLanes;
   const int k = blockIdx.x * kStepValues + part * kPartValues + 4 * l;
   const float* column = x + static_cast<int64_t>(blockIdx.y) * n_in;
@@ -248,14 +250,15 @@ __device__ __forceinline__ void add_products(const WeightPart<F> (&w)[n_rows], c
 // with memory for whole groups of n_cols columns; what is there after column n - 1 does not matter.
 template <bool exact, typename F, int n_rows, int n_cols>
 __global__ void __launch_bounds__(kProjectThreads, min_blocks(n_cols))
-    project_blocks_kernel(const Products products, const char* __restrict__ prepared, int n,
-                          int n_in, int n_steps) {
+    project_blocks_kernel(const Products products, const char* prepared, int n, int n_in,
+                          int n_steps) {
   using Ring = WeightRing<F, n_rows>;
+  ptx::let_next_kernel_start();
   const Product p = product_of_block(products);
   const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
   const int row = ((static_cast<int>(blockIdx.x) - p.first_block) * kProjectWarps + warp) * n_rows;
   const int col = blockIdx.y * n_cols;
-  if (row >= p.n_out) return;
+  if (row >= p.n_out) return ptx::wait_for_earlier_kernels();
 
   Ring ring;
   ring.slots = dynamic_shared() + warp * Ring::kWarpBytes;
@@ -266,6 +269,7 @@ __global__ void __launch_bounds__(kProjectThreads, min_blocks(n_cols))
   ring.lane = lane;
 #pragma unroll
   for (int step = 0; step < Ring::kSlots - 1; ++step) ring.request(step);
+  ptx::wait_for_earlier_kernels();  // weights are under way before the activations are there
 
   constexpr int kBlockParts = F::kBlockValues / kPartValues;
   const int n_parts = n_in / kPartValues;

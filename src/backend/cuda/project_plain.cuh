@@ -35,64 +35,84 @@ __device__ __forceinline__ void unpack(const uint4& v, float (&f)[8], __half) {
   }
 }
 
-// out[t, o] = sum_k x[t, k] w[o, k] in f32. A warp has n_rows rows and n_cols columns; its lanes
-// stride through k, with n_loads loads of every row in flight. Rows and x are 16-byte aligned.
-template <typename T, int n_rows, int n_cols, int n_loads>
-__global__ void __launch_bounds__(kProjectThreads, min_blocks(n_cols))
-    project_plain_kernel(const Products products, const float* __restrict__ x, int n, int n_in) {
-  constexpr int kValues = kValuesPerLoad<T>, kStep = kWarpSize * kValues;
+constexpr int kPlainRows = 4;  // per block; its warps share the rows and divide k
+
+// out[t, o] = sum_k x[t, k] w[o, k] in f32, for kPlainRows rows and n_cols columns. Lanes stride
+// through k, with n_loads loads of every row in flight: a load is requested again as soon as it has
+// been used. Rows and x are 16-byte aligned.
+template <typename T, int n_cols, int n_loads, int n_blocks>
+__global__ void __launch_bounds__(kProjectThreads, n_blocks)
+    project_plain_kernel(const Products products, const float* x, int n, int n_in) {
+  constexpr int n_rows = kPlainRows, kSums = n_rows * n_cols;
+  constexpr int kValues = kValuesPerLoad<T>, kStep = kProjectThreads * kValues;
+  __shared__ float parts[kProjectWarps][kSums];
+  ptx::let_next_kernel_start();
   const Product p = product_of_block(products);
   const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
-  const int row = ((static_cast<int>(blockIdx.x) - p.first_block) * kProjectWarps + warp) * n_rows;
+  const int row = (static_cast<int>(blockIdx.x) - p.first_block) * n_rows;
   const int col = blockIdx.y * n_cols;
-  if (row >= p.n_out) return;
 
   const T* w[n_rows];
 #pragma unroll
   for (int r = 0; r < n_rows; ++r) {
     w[r] = reinterpret_cast<const T*>(p.w) + int64_t{min(row + r, p.n_out - 1)} * n_in;
   }
+  const auto load = [&](int k, uint4(&to)[n_rows]) {
+#pragma unroll
+    for (int r = 0; r < n_rows; ++r) {
+      if (k < n_in) to[r] = __ldcs(reinterpret_cast<const uint4*>(w[r] + k));
+    }
+  };
+  const int first = threadIdx.x * kValues;
+  uint4 raw[n_loads][n_rows] = {};
+#pragma unroll
+  for (int u = 0; u < n_loads; ++u) load(first + u * kStep, raw[u]);
+  ptx::wait_for_earlier_kernels();  // the first weights are under way before x is there
+
   int xs[n_cols];  // where the columns begin
 #pragma unroll
   for (int c = 0; c < n_cols; ++c) xs[c] = min(col + c, n - 1) * n_in;
-
-  float sums[n_rows * n_cols] = {};
-  for (int begin = lane * kValues; begin < n_in; begin += n_loads * kStep) {
-    uint4 raw[n_loads][n_rows];
+  float sums[kSums] = {};
+  for (int begin = first; begin < n_in; begin += n_loads * kStep) {
 #pragma unroll
     for (int u = 0; u < n_loads; ++u) {
       const int k = begin + u * kStep;
+      if (k >= n_in) break;
+      float ws[n_rows][kValues];
 #pragma unroll
-      for (int r = 0; r < n_rows; ++r) {
-        if (k < n_in) raw[u][r] = __ldcs(reinterpret_cast<const uint4*>(w[r] + k));
-      }
-    }
+      for (int r = 0; r < n_rows; ++r) unpack(raw[u][r], ws[r], T());
+      load(k + n_loads * kStep, raw[u]);
 #pragma unroll
-    for (int u = 0; u < n_loads; ++u) {
-      const int k = begin + u * kStep;
-      if (k < n_in) {
-        float ws[n_rows][kValues];
+      for (int c = 0; c < n_cols; ++c) {
 #pragma unroll
-        for (int r = 0; r < n_rows; ++r) unpack(raw[u][r], ws[r], T());
+        for (int i = 0; i < kValues; i += 4) {
+          const float4 v = *reinterpret_cast<const float4*>(x + (xs[c] + k + i));
 #pragma unroll
-        for (int c = 0; c < n_cols; ++c) {
-#pragma unroll
-          for (int i = 0; i < kValues; i += 4) {
-            const float4 v = *reinterpret_cast<const float4*>(x + (xs[c] + k + i));
-#pragma unroll
-            for (int r = 0; r < n_rows; ++r) {
-              float& sum = sums[r * n_cols + c];
-              sum = fmaf(ws[r][i], v.x, sum);
-              sum = fmaf(ws[r][i + 1], v.y, sum);
-              sum = fmaf(ws[r][i + 2], v.z, sum);
-              sum = fmaf(ws[r][i + 3], v.w, sum);
-            }
+          for (int r = 0; r < n_rows; ++r) {
+            float& sum = sums[r * n_cols + c];
+            sum = fmaf(ws[r][i], v.x, sum);
+            sum = fmaf(ws[r][i + 1], v.y, sum);
+            sum = fmaf(ws[r][i + 2], v.z, sum);
+            sum = fmaf(ws[r][i + 3], v.w, sum);
           }
         }
       }
     }
   }
-  put_sums<n_rows, n_cols>(p, row, col, n, lane, sums);
+
+  const int first_sum = warp_sums(sums, lane);
+  if (lane % kLanesPerSum<kSums> == 0) {
+#pragma unroll
+    for (int i = 0; i < kSumsPerLane<kSums>; ++i) parts[warp][first_sum + i] = sums[i];
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < kSums; i += kProjectThreads) {
+    const int r = i / n_cols, c = i % n_cols;
+    float sum = 0.0f;
+#pragma unroll
+    for (int other = 0; other < kProjectWarps; ++other) sum += parts[other][i];
+    if (row + r < p.n_out && col + c < n) put_sum(p, row + r, col + c, sum);
+  }
 }
 
 // Same for rows at any address, one value at a time: for sizes that no real model has.
@@ -100,6 +120,8 @@ constexpr int kScalarCols = 4;
 template <typename T>
 __global__ void __launch_bounds__(kProjectThreads)
     project_scalar_kernel(const Products products, const float* x, int n, int n_in) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   const Product p = product_of_block(products);
   const int lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
   const int row = (static_cast<int>(blockIdx.x) - p.first_block) * kProjectWarps + warp;
@@ -137,6 +159,8 @@ constexpr int kSplitThreads = 128;
 // One thread per 8 values; n_chunks = ceil(n_in / 32). Missing columns and values are 0.
 __global__ void __launch_bounds__(kSplitThreads)
     split_kernel(const float* x, int n, int n_in, int n_chunks, uint4* planes) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   const int lane = threadIdx.x % kWarpSize;
   const int chunk = blockIdx.x * (kSplitThreads / kWarpSize) + threadIdx.x / kWarpSize;
   if (chunk >= n_chunks) return;
@@ -183,8 +207,9 @@ constexpr int kBf16Chunks = 4;  // chunks of 32 values that a warp takes at a ti
 // memory is needed. n_in is a multiple of 8, rows are 16-byte aligned.
 template <int n_tiles>
 __global__ void __launch_bounds__(kBf16Threads)
-    project_bf16_kernel(const Products products, const uint4* __restrict__ planes, int n, int n_in,
+    project_bf16_kernel(const Products products, const uint4* planes, int n, int n_in,
                         int n_chunks) {
+  ptx::let_next_kernel_start();
   constexpr int kCols = n_tiles * kPlaneCols;
   __shared__ float parts[kBf16Warps][kCols][kBf16Rows + 1];
   const Product p = product_of_block(products);
@@ -207,7 +232,9 @@ __global__ void __launch_bounds__(kBf16Threads)
     tiles[i] = planes + int64_t{tile} * n_chunks * (kPlanes * kWarpSize) + lane;
   }
 
+  // The tensor cores truncate what they add to a sum, so each sum there is a short one.
   float sums[n_tiles][4] = {};
+  if (warp * kBf16Chunks >= n_chunks) ptx::wait_for_earlier_kernels();
   for (int begin = warp * kBf16Chunks; begin < n_chunks; begin += kBf16Warps * kBf16Chunks) {
     uint4 raw[kBf16Chunks][2];
 #pragma unroll
@@ -219,6 +246,8 @@ __global__ void __launch_bounds__(kBf16Threads)
                                      : make_uint4(0, 0, 0, 0);
       }
     }
+    if (begin == warp * kBf16Chunks) ptx::wait_for_earlier_kernels();
+    float short_sums[n_tiles][4] = {};
 #pragma unroll
     for (int u = 0; u < kBf16Chunks; ++u) {
       if (begin + u >= n_chunks) break;
@@ -229,10 +258,15 @@ __global__ void __launch_bounds__(kBf16Threads)
 #pragma unroll
         for (int plane = kPlanes - 1; plane >= 0; --plane) {
           const uint4 v = tiles[i][((begin + u) * kPlanes + plane) * kWarpSize];
-          ptx::mma_16x8x16<__nv_bfloat16>(sums[i], a[0], {v.x, v.y}, sums[i]);
-          ptx::mma_16x8x16<__nv_bfloat16>(sums[i], a[1], {v.z, v.w}, sums[i]);
+          ptx::mma_16x8x16<__nv_bfloat16>(short_sums[i], a[0], {v.x, v.y}, short_sums[i]);
+          ptx::mma_16x8x16<__nv_bfloat16>(short_sums[i], a[1], {v.z, v.w}, short_sums[i]);
         }
       }
+    }
+#pragma unroll
+    for (int i = 0; i < n_tiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sums[i][j] += short_sums[i][j];
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Instructions that CUDA C++ has no function for: tensor-core products, matrix loads and
-// asynchronous copies to shared memory (PTX ISA 9.0, sections 9.7.14 and 9.7.9; sm_80 and later).
+// Instructions that CUDA C++ has no function for: tensor-core products, matrix loads, asynchronous
+// copies to shared memory (PTX ISA 9.0, sections 9.7.14 and 9.7.9; sm_80 and later) and what orders
+// kernels that overlap (9.7.13.13; sm_90 and later, nothing before).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -24,6 +25,21 @@ using namespace cuda_on_host::ptx;
 /// The form of a shared-memory address that the instructions below take.
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+/// For kernels that start_early() launches (launch.cuh). Lets the next kernel of the stream start,
+/// if it is one of these, once all blocks of this one have started.
+__device__ __forceinline__ void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+/// Waits until the kernels before this one have ended and what they wrote can be read. Every thread
+/// calls it, before it reads or writes memory that other kernels write.
+__device__ __forceinline__ void wait_for_earlier_kernels() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 /// d[4] = a[4] b[2] + c[4] by one warp: A is 16 x 16 (rows), B is 16 x 8 (columns), C and D are 16

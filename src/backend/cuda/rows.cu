@@ -7,6 +7,7 @@
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/dequantize.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/ptx.cuh"
 #include "base/check.h"
 
 namespace snapkv::cuda {
@@ -165,6 +166,8 @@ struct Conversion {
 // dst[h][i, :] = src[h][rows[h, i], :], h = blockIdx.y; all lanes of a warp loop equally often.
 template <typename Src, typename Dst>
 __global__ void __launch_bounds__(kThreads) convert_kernel(const Conversion c) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   const int64_t h = blockIdx.y;
   const char* src = c.heads != nullptr ? c.heads[h] : c.src + h * c.head_bytes;
   char* dst = c.dst[h];
@@ -204,8 +207,9 @@ void visit_cache_type(DType dtype, F&& f) {
 
 template <typename Src>
 void run_conversion(Context& ctx, const Grid& grid, DType dst_dtype, const Conversion& c) {
-  visit_cache_type(dst_dtype,
-                   [&]<typename Dst>(Dst*) { launch(ctx, grid, convert_kernel<Src, Dst>, c); });
+  visit_cache_type(dst_dtype, [&]<typename Dst>(Dst*) {
+    start_early(ctx, grid, convert_kernel<Src, Dst>, c);
+  });
 }
 
 char* const* put_pointers(Context& ctx, std::span<void* const> pointers) {
@@ -216,6 +220,8 @@ char* const* put_pointers(Context& ctx, std::span<void* const> pointers) {
 
 __global__ void __launch_bounds__(kThreads)
     store_positions_kernel(const int32_t* pos, int64_t n, int32_t* const* dst, int64_t first) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < n) dst[blockIdx.y][first + i] = pos[i];
 }
@@ -288,8 +294,8 @@ void store_positions(Context& ctx, std::span<const int32_t> pos, std::span<int32
   for (size_t first = 0; first < pos.size(); first += kMaxPositions) {
     const auto part = pos.subspan(first, std::min(kMaxPositions, pos.size() - first));
     const int64_t n = std::ssize(part);
-    launch(ctx, head_grid(n, dst.size()), store_positions_kernel, ctx.put(part), n, heads,
-           static_cast<int64_t>(first));
+    start_early(ctx, head_grid(n, dst.size()), store_positions_kernel, ctx.put(part), n, heads,
+                static_cast<int64_t>(first));
   }
 }
 

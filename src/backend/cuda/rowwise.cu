@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Row by row: norms, rotation, activation, bias and other sums and products.
+#include <algorithm>
+
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/ptx.cuh"
 #include "backend/cuda/weight_store.h"
 
 namespace snapkv::cuda {
@@ -11,26 +14,21 @@ namespace {
 
 constexpr int kNormThreads = 256;
 
-// One block per row.
-template <typename Out>
-__global__ void rms_norm_kernel(const float* x, const float* weight, float eps, int64_t d,
-                                Out* out) {
-  __shared__ float sums[kNormThreads / kWarpSize];
-  const float* row = x + blockIdx.x * d;
-  float sum = 0.0f;
-  for (int64_t i = threadIdx.x; i < d; i += kNormThreads) sum += row[i] * row[i];
-  sum = warp_sum(sum);
-  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
-  if (lane == 0) sums[warp] = sum;
-  __syncthreads();
-  sum = warp_sum(lane < kNormThreads / kWarpSize ? sums[lane] : 0.0f);
-  const float factor = 1.0f / sqrtf(sum / static_cast<float>(d) + eps);
-  for (int64_t i = threadIdx.x; i < d; i += kNormThreads) {
-    out[blockIdx.x * d + i] = from_float<Out>(row[i] * factor * weight[i]);
+bool aligned_16(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
+constexpr int kNormLoads = 4;  // in flight per thread
+constexpr int64_t kNormStep = 4 * kNormThreads;
+
+/// Loads each thread's share of values `begin` to begin + kNormLoads * kNormStep of a row, as far as
+/// they exist. d is a multiple of 4, the row 16-byte aligned.
+__device__ __forceinline__ void load_vectors(const float* row, int64_t begin, int64_t d,
+                                             float4 (&to)[kNormLoads]) {
+#pragma unroll
+  for (int u = 0; u < kNormLoads; ++u) {
+    const int64_t i = begin + u * kNormStep + 4 * threadIdx.x;
+    to[u] = i < d ? *reinterpret_cast<const float4*>(row + i) : float4{};
   }
 }
-
-// ---------------------------------------------------------------- layer_norm
 
 /// The sum over all threads of a block of kNormThreads; every thread receives it.
 __device__ __forceinline__ float block_sum(float v, float* sums) {
@@ -42,11 +40,86 @@ __device__ __forceinline__ float block_sum(float v, float* sums) {
   return warp_sum(lane < kNormThreads / kWarpSize ? sums[lane] : 0.0f);
 }
 
+template <typename T>
+struct alignas(4 * sizeof(T)) Four {
+  T values[4];
+};
+
+// One block per row: d is a multiple of 4, all tensors are 16-byte aligned. The first values stay
+// in registers, and their weights are there before x is.
+template <typename Out>
+__global__ void __launch_bounds__(kNormThreads)
+    rms_norm_kernel(const float* x, const float* weight, float eps, int64_t d, Out* out) {
+  __shared__ float sums[kNormThreads / kWarpSize];
+  constexpr int64_t kFirst = kNormLoads * kNormStep;
+  ptx::let_next_kernel_start();
+  float4 first_x[kNormLoads], first_w[kNormLoads], v[kNormLoads], w[kNormLoads];
+  load_vectors(weight, 0, d, first_w);
+  ptx::wait_for_earlier_kernels();
+
+  const float* row = x + blockIdx.x * d;
+  Out* to = out + blockIdx.x * d;
+  float sum = 0.0f;
+  const auto add_squares = [&](const float4(&values)[kNormLoads]) {
+#pragma unroll
+    for (int u = 0; u < kNormLoads; ++u) {
+      const float4& a = values[u];
+      sum += (a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w);
+    }
+  };
+  load_vectors(row, 0, d, first_x);
+  add_squares(first_x);
+  for (int64_t begin = kFirst; begin < d; begin += kFirst) {
+    load_vectors(row, begin, d, v);
+    add_squares(v);
+  }
+  const float factor = 1.0f / sqrtf(block_sum(sum, sums) / static_cast<float>(d) + eps);
+
+  const auto store = [&](int64_t begin, const float4(&values)[kNormLoads],
+                         const float4(&weights)[kNormLoads]) {
+#pragma unroll
+    for (int u = 0; u < kNormLoads; ++u) {
+      const int64_t i = begin + u * kNormStep + 4 * threadIdx.x;
+      const float4 &a = values[u], &b = weights[u];
+      if (i >= d) continue;
+      *reinterpret_cast<Four<Out>*>(to + i) = {
+          {from_float<Out>(a.x * factor * b.x), from_float<Out>(a.y * factor * b.y),
+           from_float<Out>(a.z * factor * b.z), from_float<Out>(a.w * factor * b.w)}};
+    }
+  };
+  store(0, first_x, first_w);
+  for (int64_t begin = kFirst; begin < d; begin += kFirst) {
+    load_vectors(row, begin, d, v);
+    load_vectors(weight, begin, d, w);
+    store(begin, v, w);
+  }
+}
+
+// The same for any d and addresses.
+template <typename Out>
+__global__ void __launch_bounds__(kNormThreads)
+    rms_norm_any_kernel(const float* x, const float* weight, float eps, int64_t d, Out* out) {
+  __shared__ float sums[kNormThreads / kWarpSize];
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
+  const float* row = x + blockIdx.x * d;
+  float sum = 0.0f;
+  for (int64_t i = threadIdx.x; i < d; i += kNormThreads) sum += row[i] * row[i];
+  const float factor = 1.0f / sqrtf(block_sum(sum, sums) / static_cast<float>(d) + eps);
+  for (int64_t i = threadIdx.x; i < d; i += kNormThreads) {
+    out[blockIdx.x * d + i] = from_float<Out>(row[i] * factor * weight[i]);
+  }
+}
+
+// ---------------------------------------------------------------- layer_norm
+
 // One block per row. The variance is computed from the differences from the mean.
 template <typename Out>
 __global__ void layer_norm_kernel(const float* x, const float* weight, int64_t n_weights,
                                   const float* bias, float eps, int64_t d, Out* out) {
   __shared__ float sums[kNormThreads / kWarpSize];
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   const float* row = x + blockIdx.x * d;
   const float* w = weight + blockIdx.x % n_weights * d;
   float sum = 0.0f;
@@ -67,27 +140,43 @@ __global__ void layer_norm_kernel(const float* x, const float* weight, int64_t n
 
 constexpr int kRopeThreads = 128;
 
-// One block per token computes the token's angles once, in f64, and then rotates all heads.
+// A block computes the angles of token blockIdx.x once, in f64, and then rotates n_block_heads
+// heads, from blockIdx.y * n_block_heads on.
 __global__ void rope_kernel(float* x, const int32_t* pos, const double* inv_freq, int n_pairs,
-                            int n_head, int head_dim, bool neox, float magnitude) {
+                            int n_head, int n_block_heads, int head_dim, bool neox,
+                            float magnitude) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   float* sines = reinterpret_cast<float*>(dynamic_shared());
   float* cosines = sines + n_pairs;
   for (int i = threadIdx.x; i < n_pairs; i += kRopeThreads) {
     const double angle = static_cast<double>(pos[blockIdx.x]) * inv_freq[i];
-    sines[i] = magnitude * static_cast<float>(sin(angle));
-    cosines[i] = magnitude * static_cast<float>(cos(angle));
+    double sine, cosine;
+    sincos(angle, &sine, &cosine);
+    sines[i] = magnitude * static_cast<float>(sine);
+    cosines[i] = magnitude * static_cast<float>(cosine);
   }
   __syncthreads();
-  float* token = x + int64_t{blockIdx.x} * n_head * head_dim;
-  for (int k = threadIdx.x; k < n_head * n_pairs; k += kRopeThreads) {
+  const int first_head = blockIdx.y * n_block_heads;
+  float* heads = x + (int64_t{blockIdx.x} * n_head + first_head) * head_dim;
+  const int n = min(n_block_heads, n_head - first_head) * n_pairs;
+  for (int k = threadIdx.x; k < n; k += kRopeThreads) {
     const int i = k % n_pairs;
-    float* head = token + k / n_pairs * head_dim;
+    float* head = heads + k / n_pairs * head_dim;
     float& a = head[neox ? i : 2 * i];
     float& b = head[neox ? i + n_pairs : 2 * i + 1];
     const float a0 = a, b0 = b;
     a = a0 * cosines[i] - b0 * sines[i];
     b = a0 * sines[i] + b0 * cosines[i];
   }
+}
+
+/// Heads of one block: all, unless there are so few tokens that their blocks would not fill the
+/// device; then as many as keep every thread at work.
+int rope_block_heads(const Context& ctx, int64_t n_tokens, int64_t n_head, int64_t n_pairs) {
+  if (n_tokens >= 2 * ctx.n_multiprocessors()) return static_cast<int>(n_head);
+  const int64_t busy = kRopeThreads / std::max<int64_t>(n_pairs, 1);
+  return static_cast<int>(std::clamp<int64_t>(busy, 1, n_head));
 }
 
 // ---------------------------------------------------------------- element by element
@@ -111,6 +200,8 @@ __device__ __forceinline__ float activated(float x) {
 
 template <Activation activation, typename In, typename Out>
 __global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* out) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
        i += gridDim.x * kElementThreads) {
     float v = activated<activation>(to_float(x[i]));
@@ -120,6 +211,8 @@ __global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* o
 }
 
 __global__ void add_kernel(float* x, const float* y, float factor, int64_t n) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
        i += gridDim.x * kElementThreads) {
     x[i] += factor * y[i];
@@ -129,6 +222,8 @@ __global__ void add_kernel(float* x, const float* y, float factor, int64_t n) {
 // Value i of y, which has n, belongs to row rows[i / n_cols] of x.
 __global__ void add_rows_kernel(float* x, const float* y, const int32_t* rows,
                                 const float* factors, int64_t n, int64_t n_cols) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
        i += gridDim.x * kElementThreads) {
     const int64_t t = i / n_cols;
@@ -139,6 +234,8 @@ __global__ void add_rows_kernel(float* x, const float* y, const int32_t* rows,
 // Rows of n_cols values have a factor each, or all have factors[0].
 __global__ void scale_kernel(float* x, const float* factors, bool one_factor, int64_t n,
                              int64_t n_cols) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
        i += gridDim.x * kElementThreads) {
     x[i] *= factors[one_factor ? 0 : i / n_cols];
@@ -146,6 +243,8 @@ __global__ void scale_kernel(float* x, const float* factors, bool one_factor, in
 }
 
 __global__ void softcap_kernel(float* x, float cap, int64_t n) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
        i += gridDim.x * kElementThreads) {
     x[i] = cap * tanhf(x[i] / cap);
@@ -154,17 +253,32 @@ __global__ void softcap_kernel(float* x, float cap, int64_t n) {
 
 template <typename T>
 __global__ void add_bias_kernel(T* x, const float* bias, int64_t n, int64_t n_cols) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
        i += gridDim.x * kElementThreads) {
     x[i] = from_float<T>(to_float(x[i]) + bias[i % n_cols]);
   }
 }
 
+template <typename Out>
+void run_rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, float eps,
+                  const Tensor& out) {
+  const auto* in = static_cast<const float*>(x.data);
+  const auto* w = static_cast<const float*>(ctx.weights().on_device(weight).data);
+  const bool vectors =
+      x.shape[1] % 4 == 0 && aligned_16(in) && aligned_16(w) && aligned_16(out.data);
+  start_early(ctx, {dim3(x.shape[0]), dim3(kNormThreads)},
+              vectors ? rms_norm_kernel<Out> : rms_norm_any_kernel<Out>, in, w, eps, x.shape[1],
+              static_cast<Out*>(out.data));
+}
+
 template <Activation activation, typename In, typename Out>
 void run_activate(Context& ctx, const Tensor& x, const Tensor& factor, const Tensor& out) {
   const int64_t n = x.numel();
-  launch(ctx, element_grid(n), activate_kernel<activation, In, Out>, static_cast<const In*>(x.data),
-         static_cast<const In*>(factor.data), n, static_cast<Out*>(out.data));
+  start_early(ctx, element_grid(n), activate_kernel<activation, In, Out>,
+              static_cast<const In*>(x.data), static_cast<const In*>(factor.data), n,
+              static_cast<Out*>(out.data));
 }
 
 template <Activation activation>
@@ -182,16 +296,8 @@ void activate_types(Context& ctx, const Tensor& x, const Tensor& factor, const T
 }  // namespace
 
 void rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
-  const Grid grid{dim3(x.shape[0]), dim3(kNormThreads)};
-  const auto* in = static_cast<const float*>(x.data);
-  const auto* w = static_cast<const float*>(ctx.weights().on_device(weight).data);
-  if (out.dtype == DType::bf16) {
-    launch(ctx, grid, rms_norm_kernel<__nv_bfloat16>, in, w, eps, x.shape[1],
-           static_cast<__nv_bfloat16*>(out.data));
-  } else {
-    launch(ctx, grid, rms_norm_kernel<float>, in, w, eps, x.shape[1],
-           static_cast<float*>(out.data));
-  }
+  out.dtype == DType::bf16 ? run_rms_norm<__nv_bfloat16>(ctx, x, weight, eps, out)
+                           : run_rms_norm<float>(ctx, x, weight, eps, out);
 }
 
 void layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
@@ -202,43 +308,46 @@ void layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tenso
   const auto* w = static_cast<const float*>(ctx.weights().on_device(weight).data);
   const float* b = bias ? static_cast<const float*>(ctx.weights().on_device(bias).data) : nullptr;
   if (out.dtype == DType::bf16) {
-    launch(ctx, grid, layer_norm_kernel<__nv_bfloat16>, in, w, n_weights, b, eps, d,
-           static_cast<__nv_bfloat16*>(out.data));
+    start_early(ctx, grid, layer_norm_kernel<__nv_bfloat16>, in, w, n_weights, b, eps, d,
+                static_cast<__nv_bfloat16*>(out.data));
   } else {
-    launch(ctx, grid, layer_norm_kernel<float>, in, w, n_weights, b, eps, d,
-           static_cast<float*>(out.data));
+    start_early(ctx, grid, layer_norm_kernel<float>, in, w, n_weights, b, eps, d,
+                static_cast<float*>(out.data));
   }
 }
 
 void add(Context& ctx, const Tensor& x, const Tensor& y, float factor) {
-  launch(ctx, element_grid(x.numel()), add_kernel, static_cast<float*>(x.data),
-         static_cast<const float*>(y.data), factor, x.numel());
+  start_early(ctx, element_grid(x.numel()), add_kernel, static_cast<float*>(x.data),
+              static_cast<const float*>(y.data), factor, x.numel());
 }
 
 void add_rows(Context& ctx, const Tensor& x, const Tensor& y, std::span<const int32_t> rows,
               std::span<const float> factors) {
-  launch(ctx, element_grid(y.numel()), add_rows_kernel, static_cast<float*>(x.data),
-         static_cast<const float*>(y.data), ctx.put(rows), ctx.put(factors), y.numel(), x.shape[1]);
+  start_early(ctx, element_grid(y.numel()), add_rows_kernel, static_cast<float*>(x.data),
+              static_cast<const float*>(y.data), ctx.put(rows), ctx.put(factors), y.numel(),
+              x.shape[1]);
 }
 
 void scale(Context& ctx, const Tensor& x, std::span<const float> factors) {
-  launch(ctx, element_grid(x.numel()), scale_kernel, static_cast<float*>(x.data), ctx.put(factors),
-         factors.size() == 1, x.numel(), x.numel() / x.shape[0]);
+  start_early(ctx, element_grid(x.numel()), scale_kernel, static_cast<float*>(x.data),
+              ctx.put(factors), factors.size() == 1, x.numel(), x.numel() / x.shape[0]);
 }
 
 void softcap(Context& ctx, const Tensor& x, float cap) {
-  launch(ctx, element_grid(x.numel()), softcap_kernel, static_cast<float*>(x.data), cap, x.numel());
+  start_early(ctx, element_grid(x.numel()), softcap_kernel, static_cast<float*>(x.data), cap,
+              x.numel());
 }
 
 void rope(Context& ctx, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   const auto n_pairs = static_cast<int>(frequencies.inv_freq.size());
-  const Grid grid{dim3(x.shape[0]), dim3(kRopeThreads),
+  const int n_block_heads = rope_block_heads(ctx, x.shape[0], x.shape[1], n_pairs);
+  const Grid grid{dim3(x.shape[0], div_up(x.shape[1], n_block_heads)), dim3(kRopeThreads),
                   2 * frequencies.inv_freq.size() * sizeof(float)};
-  launch(ctx, grid, rope_kernel, static_cast<float*>(x.data), ctx.put(pos),
-         ctx.put(frequencies.inv_freq), n_pairs, static_cast<int>(x.shape[1]),
-         static_cast<int>(x.shape[2]), frequencies.layout == RopeLayout::neox,
-         frequencies.magnitude);
+  start_early(ctx, grid, rope_kernel, static_cast<float*>(x.data), ctx.put(pos),
+              ctx.put(frequencies.inv_freq), n_pairs, static_cast<int>(x.shape[1]), n_block_heads,
+              static_cast<int>(x.shape[2]), frequencies.layout == RopeLayout::neox,
+              frequencies.magnitude);
 }
 
 void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor& factor,
@@ -255,11 +364,11 @@ void add_bias(Context& ctx, const Tensor& x, const Tensor& bias) {
   const int64_t n = x.numel();
   const auto* b = static_cast<const float*>(bias.data);
   if (x.dtype == DType::bf16) {
-    launch(ctx, element_grid(n), add_bias_kernel<__nv_bfloat16>,
-           static_cast<__nv_bfloat16*>(x.data), b, n, x.shape[1]);
+    start_early(ctx, element_grid(n), add_bias_kernel<__nv_bfloat16>,
+                static_cast<__nv_bfloat16*>(x.data), b, n, x.shape[1]);
   } else {
-    launch(ctx, element_grid(n), add_bias_kernel<float>, static_cast<float*>(x.data), b, n,
-           x.shape[1]);
+    start_early(ctx, element_grid(n), add_bias_kernel<float>, static_cast<float*>(x.data), b, n,
+                x.shape[1]);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/dequantize.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/ptx.cuh"
 #include "backend/cuda/weight_store.h"
 #include "base/check.h"
 
@@ -77,6 +78,8 @@ __device__ __forceinline__ void store_values(Out* to, int64_t i, int64_t n, bool
 template <typename S, typename Out>
 __global__ void __launch_bounds__(kThreads)
     expand_kernel(const char* from, int64_t row_bytes, const int32_t* ids, int64_t n, Out* out) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
   const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kValues;
   if (i >= n) return;
   const char* row = from + (ids != nullptr ? ids[blockIdx.y] : blockIdx.y) * row_bytes;
@@ -92,7 +95,7 @@ void run(Context& ctx, const Tensor& weight, int64_t row_bytes, const int32_t* i
          int64_t n, Out* out) {
   const auto run_type = [&](void (*kernel)(const char*, int64_t, const int32_t*, int64_t, Out*)) {
     const Grid grid{dim3(div_up(n, int64_t{kThreads} * kValues), n_rows), dim3(kThreads)};
-    launch(ctx, grid, kernel, static_cast<const char*>(weight.data), row_bytes, ids, n, out);
+    start_early(ctx, grid, kernel, static_cast<const char*>(weight.data), row_bytes, ids, n, out);
   };
   visit_weight_type(weight.dtype, [&](auto type) {
     run_type(expand_kernel<typename Format<type.dtype>::Source, Out>);

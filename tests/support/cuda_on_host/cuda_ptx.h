@@ -15,6 +15,9 @@
 
 namespace cuda_on_host::ptx {
 
+inline void let_next_kernel_start() {}
+inline void wait_for_earlier_kernels() { cuda_on_host::wait_for_earlier_kernels(); }
+
 template <typename T>
 float value_of(uint32_t pair, int i) {
   const auto bits = static_cast<uint16_t>(pair >> 16 * i);

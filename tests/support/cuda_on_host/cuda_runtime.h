@@ -280,9 +280,14 @@ void submit_work(std::function<void()> work);
 namespace cuda_on_host {
 /// Takes the place of cudaLaunchKernelEx.
 template <typename... P>
-cudaError_t launch(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
+cudaError_t launch(dim3 grid, dim3 block, size_t shared_bytes, bool early, void (*kernel)(P...),
                    std::type_identity_t<P>... arguments) {
-  submit_work([=] { run_grid(grid, block, shared_bytes, [&] { kernel(arguments...); }); });
+  submit_work([=] {
+    run_grid(grid, block, shared_bytes, [&] {
+      kernel(arguments...);
+      if (early) check_waited();
+    });
+  });
   return cudaSuccess;
 }
 }  // namespace cuda_on_host

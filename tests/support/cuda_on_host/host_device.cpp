@@ -50,6 +50,7 @@ struct Fiber {
   ucontext_t context;  // where it starts
   jmp_buf at;          // where it continues; swapcontext() would make a system call at every switch
   bool begun = false;
+  bool waited = false;  // called wait_for_earlier_kernels()
   uint3 index;
   int linear = 0;
   bool done = false;
@@ -117,7 +118,7 @@ void run_block() {
   std::fill(shared.begin(), shared.end(), static_cast<char>(0xff));
   for (int i = 0; i < n; ++i) {
     Fiber& fiber = block.fibers[static_cast<size_t>(i)];
-    fiber.done = fiber.begun = false;
+    fiber.done = fiber.begun = fiber.waited = false;
     fiber.n_exchanges = 0;
     fiber.groups.clear();
     fiber.open.clear();
@@ -216,6 +217,11 @@ void wait_copies(int groups_left) {
     }
     groups.erase(groups.begin());
   }
+}
+
+void wait_for_earlier_kernels() { running->waited = true; }
+void check_waited() {
+  if (!running->waited) die("a thread of a kernel that starts early did not wait for earlier ones");
 }
 
 void run_grid(dim3 grid, dim3 threads, size_t shared_bytes, const std::function<void()>& body) {

@@ -54,6 +54,11 @@ void copy_async(void* shared, const void* global, size_t bytes, size_t bytes_rea
 void commit_copies();
 void wait_copies(int groups_left);
 
+/// griddepcontrol.wait. A thread of a kernel that may start early must have called it when it ends:
+/// check_waited().
+void wait_for_earlier_kernels();
+void check_waited();
+
 /// Runs a grid; `body` is the work of one thread.
 void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& body);
 
