@@ -21,13 +21,13 @@ bench/gpu.sh PART...
   peer      transformers with kvpress' SnapKVPress on the same shape (KVPRESS=folder that holds the
             package kvpress), prefill and decode
   table     prints what the parts have measured
-SNAPKV_GPU_DIR  folder for models and records         [/tmp/snapkv-gpu]
-BUILD           build folder                          [build/cuda]
+GPU_DIR  folder for models and records         [/tmp/snapkv-gpu]
+BUILD    build folder                          [build/cuda]
 TEXT
 }
 [[ $# -ge 1 && $1 != -h && $1 != --help ]] || { usage; exit $(( $# >= 1 ? 0 : 2 )); }
 root=$(cd "$(dirname "$0")/.." && pwd)
-dir=${SNAPKV_GPU_DIR:-/tmp/snapkv-gpu} build=${BUILD:-$root/build/cuda}
+dir=${GPU_DIR:-/tmp/snapkv-gpu} build=${BUILD:-$root/build/cuda}
 snapkv=$build/bin/snapkv
 mkdir -p "$dir"
 
