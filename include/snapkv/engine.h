@@ -151,6 +151,8 @@ class Model {
   /// decoding, as far as known now (WeightMemory::automatic). Free memory must hold them too.
   size_t weights_to_move() const;
   DType compute_dtype() const;
+  /// plan_memory() on the model's own device, with its threads. Throws as resolve_options() does.
+  MemoryPlan plan(const SessionOptions& options, int64_t n_tokens) const;
   /// Whether products with few rows round activations to 8 bits; never with Compute::f32.
   bool rounds_activations() const;
   /// Whether long prompts round them too, for weights of ModelInfo::file_type: with

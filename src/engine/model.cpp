@@ -77,6 +77,10 @@ void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
 bool Model::on_device() const { return impl_->backend->is_device(); }
 size_t Model::weights_to_move() const { return impl_->weight_pages->bytes_to_move(); }
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
+MemoryPlan Model::plan(const SessionOptions& options, int64_t n_tokens) const {
+  return plan_memory(info(), options, n_tokens, compute_dtype(),
+                     std::string(impl_->backend->device()), impl_->backend->n_threads());
+}
 bool Model::rounds_activations() const { return impl_->backend->rounds_activations(); }
 bool Model::rounds_prompts() const {
   return snapkv::rounds_prompts(*impl_->backend, info().file_type);

@@ -223,7 +223,7 @@ TEST_F(CudaSession, TooLittleDeviceMemory) {
   plenty.prefill(ids);
 
   // The prompt's hidden states no longer fit, so they go to host memory, one chunk at a time.
-  const MemoryPlan plan = plan_memory(model->info(), options, 90, DType::f32, "cuda");
+  const MemoryPlan plan = model->plan(options, 90);
   Session short_of_it(model, options);
   const size_t needed = plan.total() - plan.weights;
   cuda_on_host::limit_memory(cuda_on_host::allocated_memory() + needed - 1);

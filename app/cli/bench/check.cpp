@@ -62,8 +62,7 @@ SessionOptions check_options(DType kv_type) {
 // that a prompt of the session's length is.
 int64_t check_length(const Model& model, DType kv_type) {
   const auto packs = [&](int64_t n) {
-    return plan_memory(model.info(), check_options(kv_type), n, model.compute_dtype())
-               .packed_weights > 0;
+    return model.plan(check_options(kv_type), n).packed_weights > 0;
   };
   int64_t n = kMinTokens;
   if (!packs(check_options(kv_type).n_ctx)) return n;

@@ -19,13 +19,10 @@ constexpr size_t kScoredRows = 32;
 
 /// Plans the memory for `n` tokens of the request's own, including the rows of its document.
 MemoryPlan memory_of(const Model& model, const Request& request, int64_t n) {
-  const auto plan = [&](const SessionOptions& session, int64_t n_tokens) {
-    return plan_memory(model.info(), session, n_tokens, model.compute_dtype());
-  };
-  if (!request.document) return plan(request.session, n);
+  if (!request.document) return model.plan(request.session, n);
   if (request.document->file.keeps_all) {
-    MemoryPlan memory = plan(request.session, request.document->file.n_tokens + n);
-    const MemoryPlan read = plan(request.session, n);
+    MemoryPlan memory = model.plan(request.session, request.document->file.n_tokens + n);
+    const MemoryPlan read = model.plan(request.session, n);
     memory.hidden_states = read.hidden_states;
     memory.activations = read.activations;
     memory.packed_weights = read.packed_weights;
@@ -34,7 +31,7 @@ MemoryPlan memory_of(const Model& model, const Request& request, int64_t n) {
   SessionOptions all = request.session;  // every row of the question is kept
   all.kv = {.name = "full"};
   all.kv_decode_limit = 0;
-  MemoryPlan memory = plan(all, n);
+  MemoryPlan memory = model.plan(all, n);
   const size_t bytes = request.document->compressed->bytes();
   memory.kv_kept += bytes;
   memory.kv_scratch += bytes / static_cast<size_t>(model.info().n_layer);

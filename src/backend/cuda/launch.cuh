@@ -20,6 +20,8 @@ constexpr unsigned kAllLanes = 0xffffffffu;
 /// The number of blocks of `b` that cover `a`.
 __host__ __device__ constexpr int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+inline bool aligned_16(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
 struct Grid {
   dim3 blocks;
   dim3 threads;  // per block

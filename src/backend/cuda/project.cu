@@ -26,8 +26,6 @@ namespace {
 
 constexpr int kFmaCols = 4;
 
-bool aligned_16(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
-
 /// Products with weights of one type, and their input.
 struct Call {
   Context& ctx;

@@ -14,8 +14,6 @@ namespace {
 
 constexpr int kNormThreads = 256;
 
-bool aligned_16(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
-
 constexpr int kNormLoads = 4;  // in flight per thread
 constexpr int64_t kNormStep = 4 * kNormThreads;
 
