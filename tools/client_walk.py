@@ -53,6 +53,7 @@ NPM = {
     "Vercel AI SDK (openai-compatible)": ["ai", "@ai-sdk/openai-compatible", "zod"],
     "Vercel AI SDK (openai)": ["ai", "@ai-sdk/openai", "zod"],
     "codex": ["@openai/codex"],
+    "Claude Code": ["@anthropic-ai/claude-code"],
 }
 BEGIN, END = "<!-- clients: made by tools/client_walk.py -->", "<!-- clients: end -->"
 
@@ -112,6 +113,11 @@ def install_all_npm(work, wanted):
     if "codex" in names:
         commands["codex"] = [sys.executable, "-B", HERE / "clients" / "codex_client.py",
                              folder / "node_modules" / ".bin" / "codex"]
+    if "Claude Code" in names:
+        package = folder / "node_modules" / "@anthropic-ai" / "claude-code"
+        run(["node", "install.cjs"], cwd=package)  # puts the program where it is started
+        commands["Claude Code"] = [sys.executable, "-B", HERE / "clients" / "claude_client.py",
+                                   folder / "node_modules" / ".bin" / "claude"]
     package = lambda name: folder / "node_modules" / NPM[name][0] / "package.json"
     return commands, {name: json.loads(package(name).read_text())["version"] for name in names}
 

@@ -5,45 +5,17 @@ of its tools, the call's result, and an answer.
 The models that this runs with call no tool by themselves. A forwarder between the two adds a
 `tool_choice`, for one call, to requests without a result; it changes no answer.
 """
-import http.client
-import http.server
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
-from urllib.parse import urlparse
 
+import forwarder
 from checks import MODEL, check, need
 
 TOOL = "get_goal"  # needs no arguments, and does nothing to the machine
-
-
-class Forwarder(http.server.BaseHTTPRequestHandler):
-    server_at = None  # (host, port)
-    seen = []  # for each request: the types of its input's items
-
-    def log_message(self, *_):
-        pass
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        types = [item["type"] for item in body["input"]]
-        self.seen.append(types)
-        if "function_call_output" not in types:
-            body |= {"tool_choice": {"type": "function", "name": TOOL},
-                     "parallel_tool_calls": False}
-        server = http.client.HTTPConnection(*self.server_at)
-        server.request("POST", self.path, json.dumps(body), {"Content-Type": "application/json"})
-        answer = server.getresponse()
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.getheader("Content-Type"))
-        self.end_headers()
-        while part := answer.read1(65536):
-            self.wfile.write(part)
-            self.wfile.flush()
 
 
 def turn(program, base, home):
@@ -66,16 +38,21 @@ def turn(program, base, home):
 
 
 def codex(url, program):
-    Forwarder.server_at = (urlparse(url).hostname, urlparse(url).port)
-    forwarder = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forwarder)
-    threading.Thread(target=forwarder.serve_forever, daemon=True).start()
+    seen = []  # for each request: the types of its input's items
+
+    def added(body):
+        seen.append([item["type"] for item in body["input"]])
+        if "function_call_output" in seen[-1]:
+            return {}
+        return {"tool_choice": {"type": "function", "name": TOOL}, "parallel_tool_calls": False}
+
+    base = forwarder.start(url, added)
     with tempfile.TemporaryDirectory() as home:
         events = []
-        check("exec to the end of the turn", lambda: events.extend(
-            turn(program, f"http://127.0.0.1:{forwarder.server_port}", Path(home))))
+        check("exec to the end of the turn",
+              lambda: events.extend(turn(program, base, Path(home))))
     check("a tool and its result", lambda: need(
-        "function_call" in Forwarder.seen[-1] and "function_call_output" in Forwarder.seen[-1],
-        Forwarder.seen))
+        "function_call" in seen[-1] and "function_call_output" in seen[-1], seen))
     check("an answer", lambda: need(any(
         event["type"] == "item.completed" and event["item"]["type"] == "agent_message"
         for event in events) and events[-1]["type"] == "turn.completed"))
