@@ -8,7 +8,7 @@ usage() {
   cat <<'TEXT'
 bench/gpu.sh PART...
   build     configures and builds the preset `cuda` for this GPU
-  test      the tests of the backend on the device, and of sessions against the CPU
+  test      the tests of every op and of steps on the device, and of sessions against the CPU
   sanitize  the same kernels under compute-sanitizer: memcheck, racecheck, initcheck
   models    writes the random models (FOLDER below; 13 + 15 GB, and smaller ones)
   machine   copy bandwidth and bf16 product rate of the GPU, which the ratios divide by
@@ -58,7 +58,7 @@ part_build() {
   tail -1 "$dir/build.log"
 }
 part_test() {
-  ctest --test-dir "$build" -R '^Cuda' --output-on-failure --no-tests=error -j 4
+  ctest --test-dir "$build" -R '^Cuda|_cuda$' --output-on-failure --no-tests=error -j 4
 }
 part_sanitize() {
   for tool in memcheck racecheck initcheck; do

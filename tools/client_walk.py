@@ -114,8 +114,8 @@ def install_all_npm(work, wanted):
         commands["codex"] = [sys.executable, "-B", HERE / "clients" / "codex_client.py",
                              folder / "node_modules" / ".bin" / "codex"]
     if "Claude Code" in names:
-        package = folder / "node_modules" / "@anthropic-ai" / "claude-code"
-        run(["node", "install.cjs"], cwd=package)  # puts the program where it is started
+        # puts the program where it is started
+        run(["node", "install.cjs"], cwd=folder / "node_modules" / "@anthropic-ai" / "claude-code")
         commands["Claude Code"] = [sys.executable, "-B", HERE / "clients" / "claude_client.py",
                                    folder / "node_modules" / ".bin" / "claude"]
     package = lambda name: folder / "node_modules" / NPM[name][0] / "package.json"

@@ -38,10 +38,8 @@ def turn(program, base, home, *more):
 
 def claude(url, program):
     forced = False
-    bodies = []
 
     def added(body):
-        bodies.append(body)
         answered = any(block["type"] == "tool_result" for message in body.get("messages", [])
                        if isinstance(message["content"], list) for block in message["content"])
         if not forced or answered or not body.get("tools"):

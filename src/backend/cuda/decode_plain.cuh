@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "backend/cuda/decode_split.cuh"
-#include "backend/cuda/ptx.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/ptx.cuh"
 #include "format/block_types.h"
 
 namespace snapkv::cuda::decode {

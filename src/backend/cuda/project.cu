@@ -4,11 +4,13 @@
 //   Floor: bytes of the weights / memory bandwidth. Obstacles:
 //   - loads in flight: a multiprocessor of an H200 needs about 33 KiB of them for each microsecond
 //     of latency. A warp has 4 KiB (plain types, in registers) or 8 KiB (block types, in shared
-//     memory) in flight, and takes fewer rows of matrices with few rows, so there are more warps.
+//     memory) in flight. For plain types the warps of a block share four rows; for block types a
+//     warp takes one row of matrices with few rows, so that there are more warps.
 //   - activations from the first-level cache, 4 bytes per value and column in f32, 1.25 in 8 bits:
 //     several columns share a load of weights, several rows a load of activations.
 //   - instructions of f32 products, from 8 columns on: bf16 weights use the tensor cores.
-//   - short kernels: projections of one input share one launch.
+//   - short kernels: projections of one input share one launch, and request weights before the
+//     kernel that writes their input has ended.
 //
 // Block types: 8-bit products with activations that are rounded once per call, 32 to a scale; with
 // compute type f32, products in f32. Results do not depend on the number of columns, except for
@@ -40,7 +42,8 @@ struct Call {
     for (const Projection& p : projections) rows += p.w.shape[0];
     return static_cast<int>(rows);
   }
-  /// Whether a warp may have two rows, because 32 warps on each multiprocessor have some anyway.
+  /// Whether a warp of block types may have two rows, because 32 warps on each multiprocessor have
+  /// some anyway. Other thresholds have not been measured.
   bool has_many_rows() const { return n_rows() >= 64 * ctx.n_multiprocessors(); }
   bool is_aligned() const {
     const int64_t bytes = row_bytes(projections[0].w.dtype, x.shape[1]);
