@@ -30,8 +30,18 @@ class KvPrefix {
   KvPrefix& operator=(const KvPrefix&) = delete;
 
   std::span<const int32_t> tokens() const;
-  /// Size of the keys, values and positions, in the form in which prompts use them.
+  /// Size of the keys, values and positions, in the form in which prompts use them. Rows that it
+  /// shares with other prefixes are included.
   size_t bytes() const;
+  /// Size of several prefixes together: rows that they share are counted once.
+  static size_t bytes(std::span<const KvPrefix* const> prefixes);
+  /// Rows that a prefix which begins with the first `n_tokens` of this one shares with it. It
+  /// copies those of the other tokens among them.
+  struct Shared {
+    int64_t n_tokens = 0;
+    size_t bytes = 0;  ///< may be those of a few more tokens
+  };
+  Shared shared(int64_t n_tokens) const;
   /// Additional size of the one layer that is decoded while a prompt uses it; 0 except for a file
   /// with zstd.
   size_t decoded_bytes() const;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <set>
 
 #include "base/error.h"
 #include "base/stop_check.h"
@@ -15,6 +17,13 @@ namespace {
 
 /// The blocks before those of the layers: head, tokens.
 constexpr size_t kPrefixBlocks = 2;
+/// Rows are shared if at least this part of them is used, else copied.
+constexpr double kLeastShared = 7.0 / 8;
+
+size_t rows_bytes(const KvPrefix::Impl& prefix, int64_t n_tokens) {
+  const ModelInfo& info = prefix.model->info();
+  return kv_row_bytes(info, prefix.type) * info.n_layer * n_tokens;
+}
 
 SavedPrefix read_prefix_file(const CacheFile& file) {
   SavedPrefix saved;
@@ -36,9 +45,33 @@ KvPrefix::KvPrefix(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 KvPrefix::~KvPrefix() = default;
 
 std::span<const int32_t> KvPrefix::tokens() const { return impl_->tokens; }
+
 size_t KvPrefix::bytes() const {
-  const ModelInfo& info = impl_->model->info();
-  return kv_row_bytes(info, impl_->type) * info.n_layer * impl_->tokens.size();
+  if (impl_->file) return rows_bytes(*impl_, std::ssize(impl_->tokens));
+  const KvPrefix* const only_this = this;
+  return bytes({&only_this, 1});
+}
+
+size_t KvPrefix::bytes(std::span<const KvPrefix* const> prefixes) {
+  size_t total = 0;
+  std::set<const PrefixRows*> counted;
+  for (const KvPrefix* prefix : prefixes) {
+    const Impl& impl = *prefix->impl_;
+    if (impl.file) total += rows_bytes(impl, std::ssize(impl.tokens));
+    for (const Impl::Part& part : impl.parts) {
+      if (counted.insert(part.rows.get()).second) total += rows_bytes(impl, part.rows->n_tokens);
+    }
+  }
+  return total;
+}
+
+KvPrefix::Shared KvPrefix::shared(int64_t n_tokens) const {
+  Shared shared;
+  for (const Impl::Part& part : impl_->shared_parts(n_tokens)) {
+    shared.n_tokens += part.n_tokens;
+    shared.bytes += rows_bytes(*impl_, part.rows->n_tokens);
+  }
+  return shared;
 }
 
 size_t KvPrefix::decoded_bytes() const {
@@ -95,23 +128,100 @@ KvPrefix::Impl::File::File(const std::string& path)
       blocks(map.bytes(), path, CacheContents::all_rows),
       saved(read_prefix_file(blocks)) {}
 
-void KvPrefix::Impl::with_layer(int il, const std::function<void(const LayerState&)>& use) const {
-  if (!file) return use(*layers[il]);
+void KvPrefix::Impl::append_to(LayerState& layer, int il, int64_t begin, int64_t end) const {
+  Backend& backend = backend_of(*model);
+  const StateShape& shape = layer_spec(*model, il).state;
+  const auto append = [&](const LayerState& rows, int64_t first, int64_t n) {
+    layer.append(backend, rows, std::vector<int32_t>(shape.n_head, static_cast<int32_t>(first)), n);
+  };
+  if (file) {
+    return file->with_layer(
+        shape, il, [&](const LayerState& rows) { append(rows, begin, end - begin); });
+  }
+  int64_t first = 0;  // of the part
+  for (const Part& part : parts) {
+    const int64_t from = std::max(begin, first);
+    const int64_t to = std::min(end, first + part.n_tokens);
+    if (from < to) append(*part.rows->layers[il], from - first, to - from);
+    first += part.n_tokens;
+  }
+}
+
+std::vector<KvPrefix::Impl::Part> KvPrefix::Impl::shared_parts(int64_t n_tokens) const {
+  std::vector<Part> shared;
+  for (const Part& part : parts) {
+    const int64_t n = std::min(part.n_tokens, n_tokens);
+    if (static_cast<double>(n) < kLeastShared * static_cast<double>(part.rows->n_tokens)) break;
+    shared.push_back({part.rows, n});
+    n_tokens -= n;
+  }
+  return shared;
+}
+
+void KvPrefix::Impl::File::with_layer(const StateShape& shape, int il,
+                                      const std::function<void(const LayerState&)>& use) const {
   check_stop("reading the rows");
   KvMeter of_this;
-  const auto rows =
-      make_full_state(model->impl_->architecture->layer_spec(il).state, of_this, type);
+  const auto rows = make_full_state(shape, of_this, saved.type);
   Buffer memory;
-  const SavedState saved =
-      file->blocks.state(kPrefixBlocks + il, il, *rows, std::ssize(tokens), memory);
-  rows->borrow(saved);
+  const SavedState state = blocks.state(kPrefixBlocks + il, il, *rows, saved.n_past, memory);
+  rows->borrow(state);
   for (const int32_t n : rows->n_rows()) {
-    if (n == saved.n_tokens) continue;
-    fail(ErrorCode::kBadModel, "{}: {} rows are not those of {} tokens", saved.name, n,
-         saved.n_tokens);
+    if (n == state.n_tokens) continue;
+    fail(ErrorCode::kBadModel, "{}: {} rows are not those of {} tokens", state.name, n,
+         state.n_tokens);
   }
   use(*rows);
-  file->map.check_unchanged("open it again when it is complete");
+  map.check_unchanged("open it again when it is complete");
+}
+
+PrefixMaker::PrefixMaker(const Session::Impl& session, std::span<const int32_t> tokens,
+                         const KvPrefix* old, int64_t n_old)
+    : backend_(session.backend()),
+      old_(old),
+      making_(std::make_unique<KvPrefix::Impl>()),
+      own_(std::make_shared<PrefixRows>()) {
+  making_->model = session.model;
+  making_->n_ctx = session.n_ctx;
+  making_->type = scratch_dtype(session.options.kv_type);
+  making_->tokens = {tokens.begin(), tokens.end()};
+  if (old != nullptr) making_->parts = old->impl().shared_parts(n_old);
+  for (const KvPrefix::Impl::Part& part : making_->parts) n_shared_ += part.n_tokens;
+  if (n_shared_ < n_old) {
+    copied_ = std::make_shared<PrefixRows>();
+    copied_->n_tokens = n_old - n_shared_;
+  }
+  own_->n_tokens = std::ssize(tokens) - n_old;
+}
+
+/// An empty layer with room for all rows.
+LayerState& PrefixMaker::add_layer(PrefixRows& rows, int il) const {
+  SNAPKV_CHECK(std::ssize(rows.layers) == il);
+  const StateShape& shape = KvPrefix::Impl::layer_spec(*making_->model, il).state;
+  rows.layers.push_back(make_full_state(shape, rows.meter, making_->type));
+  const auto n = static_cast<int32_t>(rows.n_tokens);
+  rows.layers.back()->reserve(backend_, n, n);
+  return *rows.layers.back();
+}
+
+void PrefixMaker::keep_layer(int il, const LayerState& computed) {
+  if (copied_) {
+    old_->impl().append_to(add_layer(*copied_, il), il, n_shared_, n_shared_ + copied_->n_tokens);
+  }
+  std::vector<int32_t> first = computed.n_rows();
+  for (int32_t& row : first) row -= static_cast<int32_t>(own_->n_tokens);
+  add_layer(*own_, il).append(backend_, computed, first, own_->n_tokens);
+}
+
+void PrefixMaker::add_part(std::shared_ptr<PrefixRows> rows) {
+  const int64_t n = rows->n_tokens;
+  making_->parts.push_back({std::move(rows), n});
+}
+
+std::shared_ptr<const KvPrefix> PrefixMaker::finish() {
+  if (copied_) add_part(std::move(copied_));
+  add_part(std::move(own_));
+  return std::make_shared<KvPrefix>(std::move(making_));
 }
 
 void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
@@ -130,9 +240,9 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
   const auto n = static_cast<int32_t>(std::ssize(impl_->tokens));
   for (int il = 0; il < info.n_layer; ++il) {
     auto converted =
-        make_full_state(impl_->model->impl_->architecture->layer_spec(il).state, meter, type);
+        make_full_state(Impl::layer_spec(*impl_->model, il).state, meter, type);
     converted->reserve(backend, n, n);
-    impl_->with_layer(il, [&](const LayerState& rows) { converted->append(backend, rows); });
+    impl_->append_to(*converted, il, 0, n);
     out.layer_block(converted->kind(), il, converted->most_saved_bytes(n),
                     [&](const ByteSink& sink) { converted->save(backend, sink); });
   }

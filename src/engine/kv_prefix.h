@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,26 +16,73 @@
 
 namespace snapkv {
 
+/// All rows of consecutive tokens of a prompt. Several prefixes may share them.
+struct PrefixRows {
+  int64_t n_tokens = 0;
+  KvMeter meter;  // declared before the layers, which report to it
+  std::vector<std::unique_ptr<LayerState>> layers;  // [n_layer]
+};
+
 struct KvPrefix::Impl {
   std::shared_ptr<const Model> model;
   int64_t n_ctx = 0;  // of the session that read it; some models rotate keys by it
   std::vector<int32_t> tokens;
   DType type = DType::f16;  // scratch_dtype() or, of a file, any
-  KvMeter meter;            // declared before the layers, which report to it
-  std::vector<std::unique_ptr<LayerState>> layers;  // [n_layer]; empty if they are in a file
+
+  /// The first tokens of shared rows, or all of them.
+  struct Part {
+    std::shared_ptr<const PrefixRows> rows;
+    int64_t n_tokens = 0;
+  };
+  std::vector<Part> parts;  // the tokens in order; empty if the rows are in a file
 
   struct File {
     explicit File(const std::string& path);
+    /// Calls `use` with layer il, which has this shape and is valid during the call.
+    void with_layer(const StateShape& shape, int il,
+                    const std::function<void(const LayerState&)>& use) const;
     MmapFile map;
     CacheFile blocks;  // its bytes are the map's
     SavedPrefix saved;
   };
-  std::unique_ptr<const File> file;  // holds the layers; null if they are in memory
+  std::unique_ptr<const File> file;  // holds the rows; null if they are in memory
 
   static Backend& backend_of(const Model& model) { return *model.impl_->backend; }
-  /// Calls `use` with layer il, which is valid during the call; a layer stored as a zstd frame is
-  /// decoded for it. The first call for a layer compares its checksum. Throws Error{kBadModel}.
-  void with_layer(int il, const std::function<void(const LayerState&)>& use) const;
+  static const LayerSpec& layer_spec(const Model& model, int il) {
+    return model.impl_->architecture->layer_spec(il);
+  }
+  /// Appends the rows of tokens [begin, end) of layer il to `layer`, which must have room. A layer
+  /// stored as a zstd frame is decoded for it. The first call for a layer of a file compares its
+  /// checksum. Throws Error{kBadModel}.
+  void append_to(LayerState& layer, int il, int64_t begin, int64_t end) const;
+  /// Those of the parts that a prefix which begins with the first n_tokens shares. Rows of which it
+  /// would use a smaller part than kLeastShared are not among them: it would keep all in memory.
+  std::vector<Part> shared_parts(int64_t n_tokens) const;
+};
+
+/// Makes a prefix of a prompt while its layers are computed. The prompt may itself begin with a
+/// prefix, of which the new one shares what it can: a conversation's next turn copies nothing.
+class PrefixMaker {
+ public:
+  /// `session` has read nothing. `old` is null or has the first n_old of the tokens.
+  PrefixMaker(const Session::Impl& session, std::span<const int32_t> tokens, const KvPrefix* old,
+              int64_t n_old);
+
+  /// Keeps the rows of layer il, which `computed` ends with. Called for each layer in order, before
+  /// a policy selects.
+  void keep_layer(int il, const LayerState& computed);
+  std::shared_ptr<const KvPrefix> finish();
+
+ private:
+  LayerState& add_layer(PrefixRows& rows, int il) const;
+  void add_part(std::shared_ptr<PrefixRows> rows);
+
+  Backend& backend_;
+  const KvPrefix* old_;
+  int64_t n_shared_ = 0;  // the first of the tokens, whose rows are shared
+  std::unique_ptr<KvPrefix::Impl> making_;
+  std::shared_ptr<PrefixRows> copied_;  // of the old prefix's other tokens; null if there are none
+  std::shared_ptr<PrefixRows> own_;
 };
 
 /// Throws Error{kUsage} unless the session can begin with the first `n` tokens of `prefix`, which

@@ -178,7 +178,11 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
     memory.kv_scratch += options.prefix->decoded_bytes();
   }
   if (!plan.packed) memory.packed_weights = 0;
-  if (makes_prefix) memory.kv_history += KvPrefix::bytes_for(first.info(), first.options, n);
+  if (makes_prefix) {
+    const int64_t n_shared =
+        options.prefix ? options.prefix->shared(options.n_from_prefix).n_tokens : 0;
+    memory.kv_history += KvPrefix::bytes_for(first.info(), first.options, n - n_shared);
+  }
   plan.hidden_place = find_place(sessions, n, memory);
   plan.planned_bytes = memory.total() - memory.weights;
   return plan;

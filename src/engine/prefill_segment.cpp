@@ -46,11 +46,8 @@ void PrefillSegment::allocate() {
     q_window_ = window_buffer_.view(DType::f32, {n_window_, c.n_head, c.head_dim});
   }
   if (!prompt_.makes_prefix) return;
-  making_ = std::make_unique<KvPrefix::Impl>();
-  making_->model = session.model;
-  making_->n_ctx = session.n_ctx;
-  making_->type = scratch_dtype(session.options.kv_type);
-  making_->tokens = prompt_.tokens;
+  const PrefillOptions& options = prompt_.options;
+  prefix_maker_.emplace(session, prompt_.tokens, options.prefix.get(), options.n_from_prefix);
 }
 
 void PrefillSegment::begin_layer(int il) {
@@ -84,9 +81,7 @@ void PrefillSegment::fill_scratch(int il) {
   if (old != nullptr) scratch_->append(backend, *old);
   scratch_->snapshot();  // for PrefillTarget, which may have to restore the old layer
   if (const KvPrefix* prefix = prompt_.options.prefix.get()) {
-    prefix->impl().with_layer(il, [&](const LayerState& rows) {
-      scratch_->append(backend, rows, {}, prompt_.options.n_from_prefix);
-    });
+    prefix->impl().append_to(*scratch_, il, 0, prompt_.options.n_from_prefix);
   }
   if (plan_.n_skipped > 0) skip_rows();
 }
@@ -120,26 +115,13 @@ AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end) {
 
 void PrefillSegment::end_layer(int il) {
   attention_.end_layer();
-  keep_prefix(il);
+  if (prefix_maker_) prefix_maker_->keep_layer(il, *scratch_);  // before a policy selects
   const bool may_take = targets_.size() == 1;
   for (const auto& target : targets_) {
     Tensor window;
     if (q_window_) window = q_window_.slice(n_window_ - target->n_window(), n_window_);
     target->keep_rows(il, *scratch_, window, may_take);
   }
-}
-
-/// Copies all rows of the scratch layer before a policy selects from them.
-void PrefillSegment::keep_prefix(int il) {
-  if (!making_) return;
-  Session::Impl& session = first();
-  auto rows = make_full_state(session.architecture().layer_spec(il).state, making_->meter,
-                              making_->type);
-  const int32_t n = scratch_->n_rows()[0];
-  rows->reserve(session.backend(), n, n);
-  rows->append(session.backend(), *scratch_);
-  making_->layers.push_back(std::move(rows));
-  SNAPKV_CHECK(std::ssize(making_->layers) == il + 1);
 }
 
 void PrefillSegment::prepare_commit() {
@@ -152,7 +134,7 @@ void PrefillSegment::prepare_commit() {
     target_logits_.push_back(std::move(copy));
   }
   target_logits_.push_back(std::move(logits_));
-  if (making_) prefix_ = std::make_shared<KvPrefix>(std::move(making_));
+  if (prefix_maker_) prefix_ = prefix_maker_->finish();
 }
 
 void PrefillSegment::commit(const PrefillTimes& times) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,7 +50,6 @@ class PrefillSegment {
  private:
   void fill_scratch(int il);
   void skip_rows();
-  void keep_prefix(int il);
 
   const PrefillPrompt& prompt_;
   PrefillPlan plan_;
@@ -64,7 +64,7 @@ class PrefillSegment {
   size_t scratch_bytes_ = 0;
   LogitRows logits_;
   std::vector<LogitRows> target_logits_;    // [targets], set when the prompt is done
-  std::unique_ptr<KvPrefix::Impl> making_;  // with PrefillPrompt::makes_prefix
+  std::optional<PrefixMaker> prefix_maker_;  // with PrefillPrompt::makes_prefix
   std::shared_ptr<const KvPrefix> prefix_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 
@@ -222,6 +223,74 @@ TEST(KvPrefix, GrowsFromAnotherAndServesKvRefresh) {
   from_grown.prefill(longer, {.prefix = grown, .n_from_prefix = 180});
   whole.prefill(longer);
   expect_same(whole, from_grown);
+}
+
+/// The prefix of `tokens` that is made of the first n of another.
+std::shared_ptr<const KvPrefix> go_on(const std::shared_ptr<const KvPrefix>& from, int64_t n,
+                                      const std::shared_ptr<const Model>& model,
+                                      const std::vector<int32_t>& tokens) {
+  Session session(model, options_of("snapkv"));
+  PrefillPrompt prompt = prompt_of(session, tokens);
+  prompt.makes_prefix = true;
+  prompt.options.prefix = from;
+  prompt.options.n_from_prefix = n;
+  Prefill prefill(std::move(prompt));
+  finish(prefill);
+  return prefill.take_prefix();
+}
+
+size_t bytes_of(const std::vector<std::shared_ptr<const KvPrefix>>& prefixes) {
+  std::vector<const KvPrefix*> all;
+  for (const auto& prefix : prefixes) all.push_back(prefix.get());
+  return KvPrefix::bytes(all);
+}
+
+TEST(KvPrefix, SharesTheRowsOfThatWhichItGoesOnFrom) {
+  for (const char* name : {"tiny-f32", "gemma3"}) {
+    SCOPED_TRACE(name);
+    const auto model = load_model(name);
+    const SessionOptions options = options_of("snapkv");
+    const size_t token = KvPrefix::bytes_for(model->info(), options, 1);
+    const std::vector<int32_t> tokens = ids(300, 1);
+    const auto first_of = [&](int64_t n) {
+      return std::vector<int32_t>(tokens.begin(), tokens.begin() + n);
+    };
+    const auto other_after = [&](int64_t n) {
+      std::vector<int32_t> other = first_of(n);
+      const std::vector<int32_t> rest = ids(50, 2);
+      other.insert(other.end(), rest.begin(), rest.end());
+      return other;
+    };
+    const auto first = read_prefix(model, options, first_of(100));
+    const auto turn = go_on(first, 96, model, first_of(180));  // the seam splits otherwise
+    EXPECT_EQ(turn->bytes(), (100 + 84) * token) << "the rows of the seam stay";
+    EXPECT_EQ(bytes_of({first, turn}), turn->bytes());
+    EXPECT_EQ(first->shared(96).n_tokens, 96);
+    EXPECT_EQ(first->shared(96).bytes, 100 * token);
+    EXPECT_EQ(first->shared(50).n_tokens, 0) << "half of the rows would be kept for nothing";
+    const auto last = go_on(turn, 180, model, tokens);
+    EXPECT_EQ(bytes_of({first, turn, last}), (100 + 84 + 120) * token);
+
+    // another conversation with the same beginning: its rows are copied once and then shared
+    const auto second = go_on(last, 150, model, other_after(150));
+    EXPECT_EQ(bytes_of({last, second}), (100 + 84 + 120 + 54 + 50) * token)
+        << "54 tokens are copied: of the second part, a third would not be used";
+    const auto third = go_on(second, 150, model, other_after(150));
+    EXPECT_EQ(bytes_of({second, third}), second->bytes() + 50 * token);
+
+    const std::string path = ::testing::TempDir() + "shared.kv";
+    last->save(path, DType::f16);
+    for (const auto& prefix : {last, second, KvPrefix::load(model, path)}) {
+      const int64_t n = prefix == second ? 190 : 290;
+      std::vector<int32_t> prompt = {prefix->tokens().begin(), prefix->tokens().begin() + n};
+      prompt.insert(prompt.end(), 30, 77);
+      Session whole(model, options), shared(model, options);
+      whole.prefill(prompt);
+      shared.prefill(prompt, {.prefix = prefix, .n_from_prefix = n});
+      expect_same(whole, shared);
+    }
+    std::remove(path.c_str());
+  }
 }
 
 TEST(KvPrefix, WhatItCannotServeIsRefused) {

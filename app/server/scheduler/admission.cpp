@@ -16,12 +16,9 @@ namespace {
 /// Prompts that share fewer first tokens than this are read whole.
 constexpr int64_t kLeastReuse = 16;
 /// A prompt of which at most this share was new makes no prefix of its own: the next prompt finds
-/// nearly as much in the existing one.
+/// nearly as much in the existing one. But a prompt that goes on where a prefix ends makes one that
+/// replaces it and shares its rows, which takes no more than a copy of the new ones.
 constexpr double kNewShare = 0.1;
-/// The same for a prompt that goes on where a prefix ends. Its own replaces that one, so all it
-/// takes is a copy of the rows, and copying a token's rows is hundreds of times faster than
-/// computing them.
-constexpr double kNewShareOfTurn = 1.0 / 128;
 
 std::vector<Session*> pointers(const std::vector<std::unique_ptr<Session>>& sessions) {
   std::vector<Session*> all;
@@ -188,14 +185,19 @@ void Admission::find_prefix(Job& job) {
 /// Decides whether the rows of this prompt are kept for others, and reserves their memory.
 void Admission::decide_prefix(Job& job) {
   const Request& request = job.request;
-  const size_t bytes = job.plan.prefix_bytes;
   const int64_t n_prompt = std::ssize(request.prompt.tokens);
-  const bool may_keep = store_.may_keep_prefix(bytes) && request.reuses && !request.document &&
-                        job.snapshot_path.empty();
-  const auto n_new = static_cast<double>(n_prompt - job.n_reused);
-  const double new_share = job.prefix.goes_on() ? kNewShareOfTurn : kNewShare;
-  job.makes_prefix = may_keep && n_prompt >= 2 * kLeastReuse &&
-                     n_new > new_share * static_cast<double>(n_prompt) &&
+  KvPrefix::Shared shared;
+  if (job.prefix.prefix) shared = job.prefix.prefix->shared(job.prefix.n_tokens);
+  const size_t bytes =
+      KvPrefix::bytes_for(model_->info(), request.session, n_prompt - shared.n_tokens);
+  const bool may_keep = store_.may_keep_prefix(shared.bytes + bytes) && request.reuses &&
+                        !request.document && job.snapshot_path.empty();
+  const int64_t n_new = n_prompt - job.n_reused;
+  const bool is_new =
+      job.prefix.goes_on()
+          ? n_new >= kLeastReuse
+          : static_cast<double>(n_new) > kNewShare * static_cast<double>(n_prompt);
+  job.makes_prefix = may_keep && n_prompt >= 2 * kLeastReuse && is_new &&
                      store_.reserve(job.memory, {.prefix = bytes});
   if (request.keeps_all) job.makes_prefix = true;  // its memory is part of the plan
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace snapkv::server {
 namespace {
@@ -49,9 +50,9 @@ void PrefixStore::add(std::shared_ptr<const KvPrefix> prefix, int64_t n_ctx) {
     }
     entry = next;
   }
-  while (bytes_ + prefix->bytes() > limit_ && drop_one()) {
+  while (bytes_with(prefix.get()) > limit_ && drop_one()) {
   }
-  bytes_ += prefix->bytes();
+  bytes_ = bytes_with(prefix.get());
   entries_.push_front({std::move(prefix), n_ctx, used_again});
 }
 
@@ -67,8 +68,15 @@ bool PrefixStore::drop_one() {
 }
 
 void PrefixStore::erase(std::list<Entry>::iterator entry) {
-  bytes_ -= entry->prefix->bytes();
   entries_.erase(entry);
+  bytes_ = bytes_with(nullptr);
+}
+
+size_t PrefixStore::bytes_with(const KvPrefix* another) const {
+  std::vector<const KvPrefix*> all;
+  if (another != nullptr) all.push_back(another);
+  for (const Entry& entry : entries_) all.push_back(entry.prefix.get());
+  return KvPrefix::bytes(all);
 }
 
 }  // namespace snapkv::server

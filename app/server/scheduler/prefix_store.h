@@ -43,6 +43,8 @@ class PrefixStore {
     bool used_again = false;
   };
   void erase(std::list<Entry>::iterator entry);
+  /// Bytes of all entries and, unless it is null, another prefix. Prefixes share rows.
+  size_t bytes_with(const KvPrefix* another) const;
 
   size_t limit_;
   size_t bytes_ = 0;

@@ -65,13 +65,16 @@ struct Parts {
   }
 };
 
-/// The rows of a text's tokens.
-inline std::shared_ptr<const KvPrefix> prefix_of(const std::string& text) {
+/// The rows of a text's tokens, of which the first are those of `old`, unless that is null.
+inline std::shared_ptr<const KvPrefix> prefix_of(const std::string& text,
+                                                 std::shared_ptr<const KvPrefix> old = {}) {
   Session session(model(), request_of("x").session);
   PrefillPrompt prompt;
   prompt.sessions = {&session};
   prompt.tokens = request_of(text).prompt.tokens;
   prompt.makes_prefix = true;
+  if (old) prompt.options.n_from_prefix = std::ssize(old->tokens()) - 1;  // the last may differ
+  prompt.options.prefix = std::move(old);
   Prefill prefill(std::move(prompt));
   while (!prefill.step()) {
   }

@@ -54,6 +54,24 @@ TEST(Store, DropsWhatIsWorthLeastAndNoMoreThanItMust) {
   EXPECT_EQ(stats_of(store).bytes_running, 601u);
 }
 
+TEST(Store, CountsSharedRowsOnce) {
+  const std::string text = long_text(20);
+  const auto first = prefix_of(text);
+  const auto longer = prefix_of(text + long_text(8, 50), first);
+  const auto other = prefix_of(text + long_text(10, 90), first);
+  const KvPrefix* const both[] = {longer.get(), other.get()};
+  const size_t bytes = KvPrefix::bytes(both);
+  ASSERT_LT(bytes, longer->bytes() + other->bytes());
+  Store store(bytes, bytes);
+  store.add_prefix(first, 0);
+  store.add_prefix(longer, 0);
+  EXPECT_EQ(stats_of(store).n_prefixes, 1) << "it goes on from the first one";
+  EXPECT_EQ(stats_of(store).bytes_prefixes, longer->bytes());
+  store.add_prefix(other, 0);
+  EXPECT_EQ(stats_of(store).n_prefixes, 2);
+  EXPECT_EQ(stats_of(store).bytes_prefixes, bytes);
+}
+
 TEST(Store, NeverTakesWhatIsInUse) {
   const std::string text = long_text(20);
   const auto prefix = prefix_of(text);
