@@ -16,8 +16,7 @@ constexpr int kRepetitions = 3;
 constexpr GemmShape kShape = {.n_tokens = 512, .n_in = 2048, .n_out = 2048};
 
 double measure_products(int n_threads, Compute compute) {
-  const auto backend =
-      Backend::make({.device = "cpu", .n_threads = n_threads, .compute = compute});
+  const auto backend = Backend::make({.device = "cpu", .n_threads = n_threads, .compute = compute});
   return measure_gemm(*backend, kShape, kRepetitions).flops_per_second;
 }
 

@@ -138,8 +138,7 @@ struct Decode {
         rows(static_cast<size_t>(heads)) {
     const Data expected(DType::f32, {n_seq, shape.n_head, shape.head_dim});
     ops::attention_decode(backend(Compute::f32), of_layer(0, out.view));
-    ops::attention_decode(*Backend::make({.device = "reference"}),
-                          of_layer(0, expected.view));
+    ops::attention_decode(*Backend::make({.device = "reference"}), of_layer(0, expected.view));
     require_close(out.view, expected.view, 1e-4, "decode");
   }
   DecodeAttention of_layer(int64_t layer, const Tensor& to) {

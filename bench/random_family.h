@@ -36,7 +36,7 @@ struct RandomFamily {
   int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts
   bool merged_experts = true;               // one tensor for all of a layer, else one for each
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
-  int64_t window = 0;  // .attention.sliding_window; 0: none
+  int64_t window = 0;                       // .attention.sliding_window; 0: none
   std::vector<RandomKey> keys = {};
 };
 

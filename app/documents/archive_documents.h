@@ -11,7 +11,6 @@ namespace snapkv::documents {
 
 /// Throws Error{kUsage} naming `name` for other archives, damaged ones, and what expands to more
 /// than the limits allow.
-std::string archive_text(std::string_view bytes, const std::string& name,
-                         const ReadLimits& limits);
+std::string archive_text(std::string_view bytes, const std::string& name, const ReadLimits& limits);
 
 }  // namespace snapkv::documents

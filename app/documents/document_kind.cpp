@@ -40,15 +40,19 @@ constexpr std::array kSignatures = {
     Signature{0, "AT&TFORM"sv, "a DjVu document"},
     Signature{60, "BOOKMOBI"sv, "a Kindle book (make it an EPUB, with calibre for example)"},
     Signature{0, "\x1f\x8b"sv, "a gzip archive"},
-    Signature{0, "\xfd"
-                 "7zXZ\0"sv, "an xz archive"},
+    Signature{0,
+              "\xfd"
+              "7zXZ\0"sv,
+              "an xz archive"},
     Signature{0, "\x28\xb5\x2f\xfd"sv, "a zstd archive"},
     Signature{0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive"},
     Signature{0, "Rar!\x1a\x07"sv, "a RAR archive"},
     Signature{4, "1AY&SY"sv, "a bzip2 archive"},
     Signature{257, "ustar"sv, "a tar archive"},
-    Signature{0, "\x7f"
-                 "ELF"sv, "a program"},
+    Signature{0,
+              "\x7f"
+              "ELF"sv,
+              "a program"},
     Signature{0, "SQLite format 3\0"sv, "an SQLite database"},
     Signature{0, "GGUF"sv, "a model (GGUF): name it with -m"},
     Signature{0, "SNAPKVC\n"sv, "a saved cache of snapkv: --load-cache or snapkv ask reads it"},
@@ -122,8 +126,8 @@ FoundKind find_kind(std::string_view bytes, std::string_view name) {
       return {Kind::other, signature.what};
     }
   }
-  const bool has_ending = ends_with(name, ".html") || ends_with(name, ".htm") ||
-                          ends_with(name, ".xhtml");
+  const bool has_ending =
+      ends_with(name, ".html") || ends_with(name, ".htm") || ends_with(name, ".xhtml");
   return {has_ending || is_html(bytes) ? Kind::html : Kind::text};
 }
 

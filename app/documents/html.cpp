@@ -18,10 +18,10 @@ namespace {
 constexpr std::array kSkipped = {"script", "style",  "noscript", "template", "title", "svg",
                                  "iframe", "object", "audio",    "video",    "canvas"};
 constexpr std::array kParagraphs = {
-    "p",       "div",     "h1",    "h2",     "h3",     "h4",      "h5",     "h6",
-    "section", "article", "aside", "header", "footer", "main",    "nav",    "figure",
-    "ul",      "ol",      "dl",    "table",  "form",   "address", "fieldset", "blockquote",
-    "pre",     "hr",      "body",  "details"};
+    "p",       "div",      "h1",         "h2",    "h3",     "h4",     "h5",
+    "h6",      "section",  "article",    "aside", "header", "footer", "main",
+    "nav",     "figure",   "ul",         "ol",    "dl",     "table",  "form",
+    "address", "fieldset", "blockquote", "pre",   "hr",     "body",   "details"};
 constexpr std::array kLines = {"br",    "li",    "dt",      "dd",         "tr",     "caption",
                                "thead", "tbody", "summary", "figcaption", "option", "legend"};
 
@@ -143,8 +143,8 @@ std::string html_text(std::string bytes, const std::string& name, const ReadLimi
   const std::string text = to_utf8(std::move(bytes), charset, name, limits);
   PageText page(limits);
   htmlSAXHandler handler = make_handler();
-  const std::unique_ptr<htmlParserCtxt, FreeContext> context(htmlCreatePushParserCtxt(
-      &handler, &page, nullptr, 0, nullptr, XML_CHAR_ENCODING_UTF8));
+  const std::unique_ptr<htmlParserCtxt, FreeContext> context(
+      htmlCreatePushParserCtxt(&handler, &page, nullptr, 0, nullptr, XML_CHAR_ENCODING_UTF8));
   if (context == nullptr) fail(ErrorCode::kDoesNotFit, "{}: out of memory", name);
   htmlCtxtUseOptions(context.get(), HTML_PARSE_IGNORE_ENC | HTML_PARSE_NOERROR |
                                         HTML_PARSE_NOWARNING | HTML_PARSE_NONET);

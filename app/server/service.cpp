@@ -154,15 +154,15 @@ void Service::add_generating_routes() {
   generate("/v1/completions", read_completion);
   generate("/v1/responses", read_response);
   generate("/v1/messages", read_messages);
-  post("/v1/messages/count_tokens", [](const ApiContext& all, Body& body, const httplib::Request&,
-                                       httplib::Response& response) {
-    write_json(response, {{"input_tokens", count_message_tokens(body.json, all)}});
-  });
-  post("/v1/responses/input_tokens", [](const ApiContext& all, Body& body,
-                                        const httplib::Request&, httplib::Response& response) {
-    write_json(response, {{"object", "response.input_tokens"},
-                          {"input_tokens", count_response_tokens(body.json, all)}});
-  });
+  post("/v1/messages/count_tokens",
+       [](const ApiContext& all, Body& body, const httplib::Request&, httplib::Response& response) {
+         write_json(response, {{"input_tokens", count_message_tokens(body.json, all)}});
+       });
+  post("/v1/responses/input_tokens",
+       [](const ApiContext& all, Body& body, const httplib::Request&, httplib::Response& response) {
+         write_json(response, {{"object", "response.input_tokens"},
+                               {"input_tokens", count_response_tokens(body.json, all)}});
+       });
 }
 
 void Service::add_model_routes() {
@@ -182,15 +182,14 @@ void Service::add_model_routes() {
     write_json(response, tokenizer_info_json(context()));
   });
   const auto add = [this](const char* path, Json (*compute)(const Json&, const ApiContext&)) {
-    post(path, [compute](const ApiContext& all, Body& body, const httplib::Request&,
-                         httplib::Response& response) {
-      write_json(response, compute(body.json, all));
-    });
+    post(path,
+         [compute](const ApiContext& all, Body& body, const httplib::Request&,
+                   httplib::Response& response) { write_json(response, compute(body.json, all)); });
   };
-  post("/tokenize", [](const ApiContext& all, Body& body, const httplib::Request&,
-                       httplib::Response& response) {
-    response.set_content(tokenize(body.json, all), "application/json");
-  });
+  post("/tokenize",
+       [](const ApiContext& all, Body& body, const httplib::Request&, httplib::Response& response) {
+         response.set_content(tokenize(body.json, all), "application/json");
+       });
   add("/detokenize", detokenize);
   add("/apply-template", apply_template);
   add("/v1/kv/fit", fit_json);

@@ -62,8 +62,7 @@ void find_question(const Model& model, const RenderedChat& whole, ByteRange ques
   const auto after = model.tokenize(chat_part(whole, question.end), false);
   prompt.n_context = common_beginning(before, prompt.tokens);
   const int64_t n_tokens = std::ssize(prompt.tokens);
-  prompt.question_end =
-      std::max(n_tokens - common_end(after, prompt.tokens), prompt.n_context);
+  prompt.question_end = std::max(n_tokens - common_end(after, prompt.tokens), prompt.n_context);
 }
 
 }  // namespace
@@ -103,8 +102,8 @@ int64_t PromptFormat::count_tokens(const Model& model, const PromptText& text) c
 
 Prompt PromptFormat::make(const Model& model, const PromptText& text) const {
   if (!is_chat()) {
-    Prompt prompt = split_prompt(model, text.context + text.question + text.lead,
-                                 text.context.size());
+    Prompt prompt =
+        split_prompt(model, text.context + text.question + text.lead, text.context.size());
     RenderedChat lead;
     append_input(lead, text.lead);
     prompt.question_end -= common_end(model.tokenize(lead, false), prompt.tokens);

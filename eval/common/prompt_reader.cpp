@@ -37,7 +37,7 @@ std::shared_ptr<const KvPrefix> read_and_keep(std::span<Session* const> sessions
 
 // The context's rows from a file in stored_kv_type(), written as by `snapkv compress --keep-full`.
 std::shared_ptr<const KvPrefix> store_context(const RunOptions& run, const SessionOptions& options,
-                                      std::span<const int32_t> context) {
+                                              std::span<const int32_t> context) {
   Session session(run.model, options);
   Session* const sessions[] = {&session};
   const auto rows = read_and_keep(sessions, context, run.prefill_progress);
@@ -80,13 +80,10 @@ void PromptReader::read_aware(std::span<Session* const> sessions, std::span<cons
   }
   const int64_t n_tokens = std::ssize(tokens);
   const int64_t n_shared =
-      prefix_ == nullptr
-          ? 0
-          : std::min(count_common(prefix_->tokens(), tokens), n_tokens - window);
+      prefix_ == nullptr ? 0 : std::min(count_common(prefix_->tokens(), tokens), n_tokens - window);
   if (!sharing.empty() && n_shared > n_tokens / 2) {
-    prefill_many(
-        sharing, tokens,
-        {.progress = run_.prefill_progress, .prefix = prefix_, .n_from_prefix = n_shared});
+    prefill_many(sharing, tokens,
+                 {.progress = run_.prefill_progress, .prefix = prefix_, .n_from_prefix = n_shared});
     if (!whole.empty()) prefill_many(whole, tokens, {.progress = run_.prefill_progress});
     return;
   }

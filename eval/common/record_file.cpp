@@ -86,8 +86,8 @@ RecordFile::RecordFile(std::string path, bool resume) : path_(std::move(path)) {
 }
 
 void RecordFile::read() {
-  const RecordScan scan = scan_records(
-      path_, [this](Json record, size_t /*line*/) { keep(std::move(record)); });
+  const RecordScan scan =
+      scan_records(path_, [this](Json record, size_t /*line*/) { keep(std::move(record)); });
   repaired_ = scan.torn;
   if (repaired_) file_->truncate(scan.good_bytes);
 }

@@ -292,8 +292,8 @@ void run_items(const RunOptions& run, const std::vector<Item>& items, RecordFile
   for (size_t i = 0; i < todo.size(); ++i) {
     const auto& [item, missing] = todo[i];
     if (run.progress) run.progress(static_cast<int64_t>(i), std::ssize(todo));
-    const bool keeps = i + 1 < todo.size() && !item->group.empty() &&
-                       item->group == todo[i + 1].first->group;
+    const bool keeps =
+        i + 1 < todo.size() && !item->group.empty() && item->group == todo[i + 1].first->group;
     append_records(run, *item, file, missing, reader, keeps);
     if (!keeps) reader.forget();
   }

@@ -76,7 +76,7 @@ std::vector<Item> each_once(std::vector<Item> items);
 struct RunOptions {
   std::shared_ptr<const Model> model;
   std::vector<SessionOptions> configurations;
-  uint64_t seed = 0;  ///< written into the records
+  uint64_t seed = 0;             ///< written into the records
   std::string date = utc_now();  ///< the run's start, for the records
   /// The context is compressed before the question is seen; all rows of the question are kept.
   bool question_agnostic = false;

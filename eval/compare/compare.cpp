@@ -290,10 +290,9 @@ std::string comparison_table(const std::vector<Row>& rows,
     remarks += remarks_of(row, pairs);
     graded = graded || result.graded;
   }
-  table += fmt::format(kExplanation, kBootstrapResamples,
-                       graded ? fmt::format(", an answer being right from a score of {} on",
-                                            kRightScore)
-                              : "");
+  table += fmt::format(
+      kExplanation, kBootstrapResamples,
+      graded ? fmt::format(", an answer being right from a score of {} on", kRightScore) : "");
   if (of_full) {
     table += fmt::format("Pairs: prompts that the full cache answers (score {} or more), of all.\n",
                          kRightScore);

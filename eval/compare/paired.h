@@ -29,8 +29,8 @@ double mcnemar_p(int64_t only_a, int64_t only_b);
 struct PairedResult {
   int64_t n = 0;
   double mean_a = 0, mean_b = 0;
-  double difference = 0;  ///< mean of B - A
-  Range interval;         ///< of `difference`
+  double difference = 0;                ///< mean of B - A
+  Range interval;                       ///< of `difference`
   int64_t won = 0, lost = 0, tied = 0;  ///< pairs in which B's score is higher, lower, the same
   double p = 1;                         ///< mcnemar_p() for right answers: scores >= kRightScore
   bool graded = false;                  ///< whether some score is neither 0 nor 1

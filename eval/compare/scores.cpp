@@ -82,8 +82,8 @@ class Reader {
     note_fields(json);
     const size_t group = group_of(record, score.id);
     std::vector<Score>& scores = file_.groups[group].scores;
-    const auto [place, is_new] = places_.emplace(
-        fmt::format("{} {}", group, record.at("key").text()), scores.size());
+    const auto [place, is_new] =
+        places_.emplace(fmt::format("{} {}", group, record.at("key").text()), scores.size());
     if (is_new) {
       scores.push_back(std::move(score));
     } else {

@@ -60,8 +60,8 @@ Json make_record(const RunOptions& run, const FidelityPlan& plan, const Passage&
   const double agreement = mean(std::vector<double>(c.agreement.begin(), c.agreement.end()));
   std::string continuation;
   for (const int32_t id : plan.continuation(passage)) continuation += run.model->piece(id);
-  Json record = begin_record(run, fidelity_key(run, plan, passage, configuration),
-                             plan.id(passage), configuration);
+  Json record = begin_record(run, fidelity_key(run, plan, passage, configuration), plan.id(passage),
+                             configuration);
   record.update({{"task", "fidelity"},
                  {"length", passage.length},
                  {"text", text.path},

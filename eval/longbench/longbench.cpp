@@ -236,12 +236,11 @@ std::string longbench_table(const RunOptions& run, const std::vector<LongbenchSe
   }
   table +=
       fmt::format("| KV MiB kept, mean | | {} | {} |{}\n\n", n_prompts, n_truncated, byte_cells);
-  table += fmt::format(
-      "{} of {} lost the middle to fit. Question {}. {}\n", n_truncated,
-      plural(n_prompts, "prompt", "prompts"),
-      run.question_agnostic ? "agnostic: asked after the context was compressed"
-                            : "aware: it chose what is kept",
-      chat_remark(sets, format));
+  table += fmt::format("{} of {} lost the middle to fit. Question {}. {}\n", n_truncated,
+                       plural(n_prompts, "prompt", "prompts"),
+                       run.question_agnostic ? "agnostic: asked after the context was compressed"
+                                             : "aware: it chose what is kept",
+                       chat_remark(sets, format));
   return table;
 }
 

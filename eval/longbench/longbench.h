@@ -18,7 +18,7 @@ struct LongbenchOptions {
   /// the template and the answer.
   int64_t max_length = 0;
   bool question_agnostic = false;  ///< prompts need text after the context: the question
-  PromptFormat format = {};  ///< for tasks with chat messages as prompts
+  PromptFormat format = {};        ///< for tasks with chat messages as prompts
 };
 
 /// Makes the prompt of a row. If it has more than `max_length` tokens (and max_length is not 0),

@@ -89,9 +89,9 @@ void add_defaults(const std::string& text, size_t at, const std::string& name,
     if (std::regex_search(parameter, match, kParameter)) {
       const std::string of = match[1].str() + " in " + name;
       const auto value = static_cast<size_t>(match.length(0));
-      found.push_back({of, ask_for(text, at + value, parameter.size() - value,
-                                   "What is the default of " + of + "?",
-                                   "The default of " + of + " is")});
+      found.push_back(
+          {of, ask_for(text, at + value, parameter.size() - value,
+                       "What is the default of " + of + "?", "The default of " + of + " is")});
     }
     if (text[end] == ')') return;
   }
@@ -139,9 +139,9 @@ void find_constants(const std::string& text, const std::vector<CodeLine>& lines,
       NamedValue& added = found.emplace_back();
       added.name = name;
       if (!is_whole) break;
-      added.question = ask_for(text, line.begin + static_cast<size_t>(match.position(2)),
-                               value.size(), "What is the value of " + name + "?",
-                               "The value of " + name + " is");
+      added.question =
+          ask_for(text, line.begin + static_cast<size_t>(match.position(2)), value.size(),
+                  "What is the value of " + name + "?", "The value of " + name + " is");
       break;
     }
   }
@@ -162,11 +162,10 @@ void find_exceptions(const std::string& text, const std::vector<CodeLine>& lines
       function = match[1];
       ++n_definitions[function];
     } else if (!function.empty() && std::regex_search(line.text, match, kRaise)) {
-      found.push_back(
-          {function, ask_for(text, line.begin + static_cast<size_t>(match.position(1)),
-                             static_cast<size_t>(match.length(1)),
-                             "Which exception does " + function + " raise?",
-                             "The exception that " + function + " raises is")});
+      found.push_back({function, ask_for(text, line.begin + static_cast<size_t>(match.position(1)),
+                                         static_cast<size_t>(match.length(1)),
+                                         "Which exception does " + function + " raise?",
+                                         "The exception that " + function + " raises is")});
     }
   }
   std::erase_if(found, [&](const NamedValue& value) { return n_definitions.at(value.name) > 1; });

@@ -36,11 +36,11 @@ int64_t WordIndex::count(std::string_view phrase) const {
 
 bool is_answerable(const MadeQuestion& question, const WordIndex& index) {
   if (index.count(question.answers.front()) != 1) return false;
-  return std::none_of(
-      question.answers.begin(), question.answers.end(), [&](const std::string& answer) {
-        return contains_words(question.question, answer) != 0 ||
-               contains_words(question.prefix, answer) != 0;
-      });
+  return std::none_of(question.answers.begin(), question.answers.end(),
+                      [&](const std::string& answer) {
+                        return contains_words(question.question, answer) != 0 ||
+                               contains_words(question.prefix, answer) != 0;
+                      });
 }
 
 std::vector<MadeQuestion> choose_questions(const std::string& text, const WordIndex& index,
@@ -54,9 +54,8 @@ std::vector<MadeQuestion> choose_questions(const std::string& text, const WordIn
     const auto distance = [&](const MadeQuestion& question) {
       return question.at > wanted ? question.at - wanted : wanted - question.at;
     };
-    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
-      return distance(a) < distance(b);
-    });
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
     const auto found = std::find_if(all.begin(), all.end(), [&](const MadeQuestion& question) {
       return is_answerable(question, index);
     });

@@ -45,8 +45,7 @@ std::string title_of(const std::string& text) {
   constexpr size_t kLongest = 40;
   const size_t begin = text.find_first_not_of(" \t\r\n");
   const std::string line = text.substr(begin, text.find_first_of("\r\n", begin) - begin);
-  const bool is_name = line.size() <= kLongest &&
-                       std::count(line.begin(), line.end(), ' ') < 4 &&
+  const bool is_name = line.size() <= kLongest && std::count(line.begin(), line.end(), ' ') < 4 &&
                        line.find_first_of(".:;!?=()[]{}<>/\"#*_0123456789") == std::string::npos &&
                        std::isupper(static_cast<unsigned char>(line[0])) != 0;
   const bool is_named = is_name && text.find(line, begin + line.size()) != std::string::npos;

@@ -15,7 +15,7 @@ namespace snapkv::eval {
 
 struct MakeQaOptions {
   std::vector<std::string> kinds = {};  ///< from made_kinds(); empty: all
-  int64_t per_text = 2;            ///< most questions of each kind about a text
+  int64_t per_text = 2;                 ///< most questions of each kind about a text
   uint64_t seed = 1;
   int64_t n_bytes = 10000;  ///< most bytes of a text; longer ones are cut
   int64_t n_tokens = 0;     ///< the same in tokens; 0: n_bytes applies

@@ -35,7 +35,7 @@ size_t skip_closers(std::string_view text, size_t at) {
 
 // Whether the full stop at `dot` belongs to its word: "Mr.", "e.g.", "J.", "12.".
 bool is_abbreviation(std::string_view text, size_t begin, size_t dot) {
-  constexpr std::string_view kWords[] = {"Mr",  "Mrs", "Ms",   "Dr",  "St",  "vs", "No",   "Prof",
+  constexpr std::string_view kWords[] = {"Mr",  "Mrs", "Ms",   "Dr",  "St",  "vs", "No",    "Prof",
                                          "Gen", "Col", "Capt", "Fig", "est", "ca", "Messrs"};
   size_t first = dot;
   while (first > begin && (is_letter_or_digit(text[first - 1]) || text[first - 1] == '.')) --first;

@@ -18,8 +18,8 @@ struct KeyLine {
 // Whether this is a short name without the marks of a sentence.
 bool is_key(std::string_view key) {
   return !key.empty() && key.size() <= 50 && std::count(key.begin(), key.end(), ' ') < 6 &&
-         key.find_first_of(".,;!?\"'`(){}[]<>=:*\t") == std::string_view::npos &&
-         key[0] != '-' && key[0] != '#';
+         key.find_first_of(".,;!?\"'`(){}[]<>=:*\t") == std::string_view::npos && key[0] != '-' &&
+         key[0] != '#';
 }
 
 // The value without a table's additions: "72 (2010 est.); 3rd in the world" becomes 72. Empty if it

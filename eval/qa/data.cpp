@@ -103,9 +103,9 @@ class QaReader {
                          const std::string& place);
 
   std::string path_, texts_;
-  std::map<std::string, std::string> files_;                        // by name
-  std::map<uint64_t, std::shared_ptr<const QaContext>> contexts_;   // by fingerprint of the text
-  std::map<std::string, std::string> places_;                       // places of questions, by id
+  std::map<std::string, std::string> files_;                       // by name
+  std::map<uint64_t, std::shared_ptr<const QaContext>> contexts_;  // by fingerprint of the text
+  std::map<std::string, std::string> places_;                      // places of questions, by id
   std::vector<std::shared_ptr<const QaContext>> order_;
   std::vector<QaQuestion> questions_;
 };
@@ -187,8 +187,8 @@ QaReader::Place QaReader::part_of_file(const JsonField& line, const std::string&
     fail(ErrorCode::kUsage, "{}: there is no text in bytes [{}, {}) of {}", place, out.begin,
          out.end, name);
   }
-  out.context = share(begin || end ? fmt::format("{} [{}, {})", name, out.begin, out.end) : name,
-                      shown);
+  out.context =
+      share(begin || end ? fmt::format("{} [{}, {})", name, out.begin, out.end) : name, shown);
   return out;
 }
 
@@ -231,7 +231,7 @@ QaMetric metric_of(const JsonField& object, const std::string& place) {
 }
 
 QaQuestion QaReader::question_of(const JsonField& object, const JsonField& line,
-                               const Place& context, const std::string& place) {
+                                 const Place& context, const std::string& place) {
   QaQuestion q;
   q.id = filled_text(object, "id", place);
   q.place = place;

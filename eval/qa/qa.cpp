@@ -97,13 +97,11 @@ std::vector<std::string> kinds_of(const std::vector<Item>& items) {
   return columns;
 }
 
-bool is_answered(const JsonField& record) {
-  return record.at("score").number(0, 1) >= kQaAnswered;
-}
+bool is_answered(const JsonField& record) { return record.at("score").number(0, 1) >= kQaAnswered; }
 
-std::string qa_row(const RunOptions& run, const std::vector<Item>& items,
-                      const RecordFile& file, const std::vector<std::string>& columns,
-                      const SessionOptions& full, const SessionOptions& configuration) {
+std::string qa_row(const RunOptions& run, const std::vector<Item>& items, const RecordFile& file,
+                   const std::vector<std::string>& columns, const SessionOptions& full,
+                   const SessionOptions& configuration) {
   std::map<std::string, AnsweredCounts> counts;
   double bytes = 0;
   for (const Item& item : items) {
@@ -117,10 +115,10 @@ std::string qa_row(const RunOptions& run, const std::vector<Item>& items,
       count.n_too += by_full && is_answered(record) ? 1 : 0;
     }
   }
-  std::string row = fmt::format(
-      "| {} | {} | {:.0f} |", configuration_label(configuration),
-      file.at(record_key(run, items[0], configuration)).at("question").text(),
-      bytes / 1024 / static_cast<double>(items.size()));
+  std::string row =
+      fmt::format("| {} | {} | {:.0f} |", configuration_label(configuration),
+                  file.at(record_key(run, items[0], configuration)).at("question").text(),
+                  bytes / 1024 / static_cast<double>(items.size()));
   for (const std::string& column : columns) {
     const AnsweredCounts& count = counts[column];
     const bool is_full = &configuration == &full;

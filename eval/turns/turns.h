@@ -15,8 +15,8 @@ namespace snapkv::eval {
 struct TurnsOptions {
   std::vector<int64_t> lengths = {1000, 2000, 4000,
                                   8000};  ///< tokens of document and first question
-  int n_questions = 4;  ///< facts in the document, each asked for once
-  int n_samples = 10;   ///< documents for each length
+  int n_questions = 4;                    ///< facts in the document, each asked for once
+  int n_samples = 10;                     ///< documents for each length
   uint64_t seed = 1;
   std::string haystack;    ///< text of the user's files; empty: generated sentences
   int64_t n_predict = 12;  ///< most tokens of an answer, which also ends after its first line

@@ -79,12 +79,12 @@ struct MemoryPlan {
   size_t kv_scratch = 0;      ///< one full layer, during prefill
   size_t kv_kept = 0;         ///< all layers after compression, decode reserve included
   size_t queries = 0;         ///< of the last window_size tokens, with kv_decode_limit
-  size_t kv_history = 0;  ///< uncompressed rows for later turns, with kv_refresh; resident part
-  size_t logits = 0;      ///< of the last token, including what decode steps need for theirs
-  size_t scores = 0;      ///< queries of the window, scores and selected rows of one layer
-  size_t kernels = 0;     ///< kernels' working memory on the CPU, and code generated for them
-  size_t kv_full = 0;     ///< what a full cache of all layers would take
-  int64_t budget = 0;     ///< rows kept per layer and KV head, on average; n_tokens if all are
+  size_t kv_history = 0;      ///< uncompressed rows for later turns, with kv_refresh; resident part
+  size_t logits = 0;          ///< of the last token, including what decode steps need for theirs
+  size_t scores = 0;          ///< queries of the window, scores and selected rows of one layer
+  size_t kernels = 0;         ///< kernels' working memory on the CPU, and code generated for them
+  size_t kv_full = 0;         ///< what a full cache of all layers would take
+  int64_t budget = 0;         ///< rows kept per layer and KV head, on average; n_tokens if all are
   size_t kv_peak() const { return kv_scratch + kv_kept; }
   size_t total() const {
     return weights + packed_weights + hidden_states + activations + kv_scratch + kv_kept + queries +
@@ -210,7 +210,8 @@ struct SessionOptions {
   /// in kv_type, in memory or in files in spill_dir. Every further turn then reads its tokens over
   /// all rows and selects from all of them with a window of its own, so that a second question is
   /// answered as well as the first. Decoding reads only the kept rows, and kv_decode_limit chooses
-  /// from all rows. Without this option a turn sees only the rows that earlier turns kept. CPU only.
+  /// from all rows. Without this option a turn sees only the rows that earlier turns kept. CPU
+  /// only.
   bool kv_refresh = false;
   /// f32, f16, bf16 or q8_0: type of the cache and, except for q8_0 (then f16), of prefill's
   /// scratch layer. q8_0 needs a head_dim that is a multiple of 32.
@@ -360,15 +361,15 @@ class Session {
   const SessionOptions& options() const;
   const Model& model() const;
 
-  /// Notes from now on, until the next prefill(), load() or reset(), which of the tokens read so far
-  /// the tokens that decode() appends attend to. Costs copies of a few layers' queries, and every 16
-  /// tokens what SnapKV's votes cost in these layers; on a GPU, steps are no longer replayed as one
-  /// graph. Throws kUsage if nothing has been read yet.
+  /// Notes from now on, until the next prefill(), load() or reset(), which of the tokens read so
+  /// far the tokens that decode() appends attend to. Costs copies of a few layers' queries, and
+  /// every 16 tokens what SnapKV's votes cost in these layers; on a GPU, steps are no longer
+  /// replayed as one graph. Throws kUsage if nothing has been read yet.
   void trace_answer();
   /// [tokens read when trace_answer() was called]: how strongly the answer attends to each, 0 to 1:
-  /// the largest softmax attention that any decoded token's query gives its row in any head, mean of
-  /// up to 6 layers without a window, from 0.3 to 0.9 of the depth. 0 where no row was kept, and for
-  /// the first 4 tokens, attention sinks. Empty without trace_answer() or without such layers.
+  /// the largest softmax attention that any decoded token's query gives its row in any head, mean
+  /// of up to 6 layers without a window, from 0.3 to 0.9 of the depth. 0 where no row was kept, and
+  /// for the first 4 tokens, attention sinks. Empty without trace_answer() or without such layers.
   std::vector<float> answer_attention();
 
   /// Forgets everything; keeps the options.

@@ -28,7 +28,7 @@ class Error : public std::runtime_error {
  public:
   /// Where the message names an option, which a front end may call otherwise.
   struct Mention {
-    std::string option;  ///< "kv_budget": OptionInfo::option
+    std::string option;          ///< "kv_budget": OptionInfo::option
     size_t begin = 0, size = 0;  ///< of its name in the message, in bytes
   };
 

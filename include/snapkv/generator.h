@@ -29,8 +29,8 @@
 
 namespace snapkv {
 
-/// Why an answer ended: the model ended it, a stop string (or is_end) was found, its paragraph ended,
-/// it has max_tokens tokens, the context is full, or GeneratorOptions::cancelled said so.
+/// Why an answer ended: the model ended it, a stop string (or is_end) was found, its paragraph
+/// ended, it has max_tokens tokens, the context is full, or GeneratorOptions::cancelled said so.
 enum class StopReason { eos, stop, paragraph, length, context, cancelled };
 /// "eos", "stop", "paragraph", "length", "context", "cancelled"
 std::string_view name(StopReason reason);
@@ -105,8 +105,8 @@ class Generator {
   Sampler& sampler_;
   const GeneratorOptions options_;
   TextStream stream_;
-  bool has_text_ = false;  // with one_paragraph: a character that is not blank has come
-  int n_newlines_ = 0;     // since the last such character
+  bool has_text_ = false;           // with one_paragraph: a character that is not blank has come
+  int n_newlines_ = 0;              // since the last such character
   int64_t n_prompt_;                // tokens that the session had read before the answer
   std::vector<size_t> end_tokens_;  // with ignore_eos
   std::vector<float> logits_;       // [n_vocab] without end_tokens_, if there are any

@@ -53,7 +53,7 @@ struct ModelInfo {
   size_t weight_bytes = 0;         ///< of the tensors, as in the file
   int64_t n_active_params = 0;     ///< without those of experts that a token does not pass
   size_t active_weight_bytes = 0;  ///< of n_active_params
-  std::vector<LayerInfo> layers;  ///< [n_layer]
+  std::vector<LayerInfo> layers;   ///< [n_layer]
   /// Parameters of policies that the file recommends, if it has them: window_size from the key
   /// snapkv.window_size, kernel_size from snapkv.kernel_size.
   PolicyParams policy_defaults = {};

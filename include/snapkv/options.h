@@ -41,8 +41,8 @@ const OptionTable<GeneratorOptions>& generator_option_table();
 /// All options, those of the policy last: "kv_kernel_size" is there if the policy has kernel_size.
 /// They are set by OptionInfo::option. Throws kUsage for an unknown policy.
 std::vector<OptionInfo> list_options(std::string_view policy = kDefaultPolicy);
-/// The same as a JSON array of objects: name (OptionInfo::option), group, type, default and range as
-/// texts, least and most of numbers, words, help.
+/// The same as a JSON array of objects: name (OptionInfo::option), group, type, default and range
+/// as texts, least and most of numbers, words, help.
 std::string list_options_json(std::string_view policy = kDefaultPolicy);
 
 /// Sets an option to the value that `text` writes. Setting kv_policy to another policy forgets the

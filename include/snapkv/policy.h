@@ -49,8 +49,8 @@ void validate(const PolicyConfig& config);
 
 // ---------------------------------------------------------------- the tables
 
-/// One parameter of one policy: a bool, a whole or real number, or a word. Its OptionInfo::option is
-/// its name with "kv_" before it.
+/// One parameter of one policy: a bool, a whole or real number, or a word. Its OptionInfo::option
+/// is its name with "kv_" before it.
 using PolicyParam = OptionInfo;
 
 /// One policy.

@@ -96,9 +96,9 @@ struct PrefillPrompt {
   bool makes_prefix = false;
 };
 
-/// Reads `tokens` after those of a prefix, whose rows are taken from it, into a session that has seen
-/// nothing: a question about a document. Where there are fewer tokens than the policy's window needs,
-/// the last ones of the prefix are read again. Throws as Session::prefill() with
+/// Reads `tokens` after those of a prefix, whose rows are taken from it, into a session that has
+/// seen nothing: a question about a document. Where there are fewer tokens than the policy's window
+/// needs, the last ones of the prefix are read again. Throws as Session::prefill() with
 /// PrefillOptions::prefix.
 void prefill_after(Session& session, std::shared_ptr<const KvPrefix> prefix,
                    std::span<const int32_t> tokens, const ProgressFn& progress = {});

@@ -28,9 +28,9 @@ struct SamplerConfig {
   double typical_p = 1.0;       ///< 1: off. Locally typical sampling (arXiv 2202.00666)
   double top_p = 0.95;          ///< 1: off. Nucleus sampling (arXiv 1904.09751)
   double min_p = 0.05;          ///< 0: off. Keeps p >= min_p * max p (arXiv 2407.01082)
-  double repeat_penalty = 1.0;  ///< 1: off. Divides positive, multiplies negative logits of the last
-                                ///< repeat_last_n tokens (arXiv 1909.05858, section 4.1)
-  int repeat_last_n = 64;       ///< how far all penalties look back; 0: off, -1: all
+  double repeat_penalty = 1.0;  ///< 1: off. Divides positive, multiplies negative logits of the
+                                ///< last repeat_last_n tokens (arXiv 1909.05858, section 4.1)
+  int repeat_last_n = 64;          ///< how far all penalties look back; 0: off, -1: all
   double presence_penalty = 0.0;   ///< subtracted from the logit of every token among the last
                                    ///< repeat_last_n
   double frequency_penalty = 0.0;  ///< same, once per occurrence of the token

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// C API, in two parts. The first: SnapKV and the other policies for engines with their own model and
-// cache, as compress.h has them for C++ (which says more about shapes and positions). The second,
-// from "engine" on: models, sessions and answers.
+// C API, in two parts. The first: SnapKV and the other policies for engines with their own model
+// and cache, as compress.h has them for C++ (which says more about shapes and positions). The
+// second, from "engine" on: models, sessions and answers.
 //
 //   snapkv_policy policy = snapkv_default_policy();
 //   policy.budget = 1024;
@@ -124,13 +124,15 @@ int snapkv_gather(snapkv_compressor* compressor, const snapkv_layer* layer, cons
 //   snapkv_prefill(session, prompt->ids, prompt->n, NULL, NULL, error, sizeof(error));
 //   snapkv_generator *answer = snapkv_generator_new(session, o, NULL, 0, error, sizeof(error));
 //   snapkv_token token;
-//   while (snapkv_generator_step(answer, &token, error, sizeof(error)) == SNAPKV_OK && token.id >= 0)
+//   while (snapkv_generator_step(answer, &token, error, sizeof(error)) == SNAPKV_OK &&
+//          token.id >= 0)
 //     fwrite(token.text, 1, token.n_text, stdout);
 //
-// Texts that go in are UTF-8 and end with a zero byte unless their length is given. Texts and tokens
-// that come out belong to the caller (snapkv_text_free, snapkv_tokens_free), but where a function
-// says how long they stay. A model may be used by several threads at once, everything else by one at
-// a time; objects keep what they were made of alive, so that they may be freed in any order.
+// Texts that go in are UTF-8 and end with a zero byte unless their length is given. Texts and
+// tokens that come out belong to the caller (snapkv_text_free, snapkv_tokens_free), but where a
+// function says how long they stay. A model may be used by several threads at once, everything else
+// by one at a time; objects keep what they were made of alive, so that they may be freed in any
+// order.
 
 // A text of n bytes, with a zero byte behind it.
 typedef struct {
@@ -221,16 +223,16 @@ int snapkv_prefill_after(snapkv_session* session, const snapkv_prefix* prefix, c
 // One token each for n sessions of one model.
 int snapkv_decode(snapkv_session* const* sessions, const int32_t* ids, size_t n, char* error,
                   size_t error_size);
-// The logits after the last token, until the session is used again; *n is the vocabulary's size, and
-// 0 before the first prompt.
+// The logits after the last token, until the session is used again; *n is the vocabulary's size,
+// and 0 before the first prompt.
 const float* snapkv_logits(const snapkv_session* session, size_t* n);
 int64_t snapkv_n_past(const snapkv_session* session);
 int64_t snapkv_n_ctx(const snapkv_session* session);
 // True positions in the cache of layer il, KV head `head`, as tokens.
 snapkv_tokens* snapkv_positions(const snapkv_session* session, int il, int head, char* error,
                                 size_t error_size);
-// A JSON object: n_prompt, n_decoded, prefill_seconds, decode_seconds, kv_bytes_used, kv_bytes_full,
-// kv_bytes_peak, compression, layers (n_total, n_kept of each KV head).
+// A JSON object: n_prompt, n_decoded, prefill_seconds, decode_seconds, kv_bytes_used,
+// kv_bytes_full, kv_bytes_peak, compression, layers (n_total, n_kept of each KV head).
 snapkv_text* snapkv_stats(const snapkv_session* session, char* error, size_t error_size);
 int snapkv_session_reset(snapkv_session* session, char* error, size_t error_size);
 int snapkv_session_save(const snapkv_session* session, const char* path, char* error,

@@ -33,15 +33,16 @@ struct SourceOptions {
   /// Sentences with at least this share of the most attended one's attention. Less finds more of
   /// what an answer combines, and more that it does not need (docs/documents.md).
   double share = 0.97;
-  float least = 0.02F;      ///< attention below which nothing is a source
-  size_t most = 5;          ///< sources returned, the most attended ones
+  float least = 0.02F;  ///< attention below which nothing is a source
+  size_t most = 5;      ///< sources returned, the most attended ones
 };
 
 /// The sources in `documents`, in their order. `tokens` are those that the session had read when
-/// the trace began (the prompt's last ones will do, if the documents lie within them), `attention` is
-/// Session::answer_attention(), of which the last tokens.size() entries belong to them. Documents
-/// that the tokens don't spell, since a template has changed them, have no sources. Empty if the
-/// answer attends to nothing of the documents. Throws kUsage if the tokens spell none of them.
+/// the trace began (the prompt's last ones will do, if the documents lie within them), `attention`
+/// is Session::answer_attention(), of which the last tokens.size() entries belong to them.
+/// Documents that the tokens don't spell, since a template has changed them, have no sources. Empty
+/// if the answer attends to nothing of the documents. Throws kUsage if the tokens spell none of
+/// them.
 std::vector<SourcePassage> find_sources(const Model& model, std::span<const int32_t> tokens,
                                         std::span<const float> attention,
                                         std::span<const std::string_view> documents,

@@ -24,8 +24,8 @@ Napi::Value list_options(const Napi::CallbackInfo& info) {
   const std::string policy = has_policy ? string_at(info, 0) : "";
   try {
     return to_js(info.Env(), take_text(ErrorText::pointer([&](char* error, size_t size) {
-      return snapkv_options_list(has_policy ? policy.c_str() : nullptr, error, size);
-    })));
+                   return snapkv_options_list(has_policy ? policy.c_str() : nullptr, error, size);
+                 })));
   } catch (const Failure& failure) {
     throw new_error(info.Env(), failure, "policy");
   }

@@ -14,9 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kReportEvery{50};
 
-Failure never_begun() {
-  return {SNAPKV_ERROR_CANCELLED, "the call was cancelled before it began"};
-}
+Failure never_begun() { return {SNAPKV_ERROR_CANCELLED, "the call was cancelled before it began"}; }
 
 }  // namespace
 

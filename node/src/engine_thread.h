@@ -66,8 +66,8 @@ class EngineThread : public std::enable_shared_from_this<EngineThread> {
   /// Settles jobs of this token that have not begun.
   void drop_cancelled(Napi::Env env);
 
-  /// Ends the thread, for good; the job that runs ends within a chunk of its prompt. What is submitted
-  /// later never begins.
+  /// Ends the thread, for good; the job that runs ends within a chunk of its prompt. What is
+  /// submitted later never begins.
   void stop();
 
   /// The C API's progress callback; `user` is the Job.

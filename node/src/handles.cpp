@@ -30,8 +30,8 @@ Job job_at(const Napi::CallbackInfo& info, size_t i) {
   const Napi::Value cancel = control.Get("cancel"), progress = control.Get("onProgress");
   if (cancel.IsExternal()) job.cancel = cancel.As<Napi::External<Handle<Cancel>>>().Data()->object;
   if (progress.IsFunction()) {
-    job.progress = std::make_shared<Napi::FunctionReference>(
-        Napi::Persistent(progress.As<Napi::Function>()));
+    job.progress =
+        std::make_shared<Napi::FunctionReference>(Napi::Persistent(progress.As<Napi::Function>()));
   }
   return job;
 }

@@ -62,8 +62,8 @@ std::shared_ptr<T> owned(T* object) {
 
 template <typename T>
 Napi::Value to_js(Napi::Env env, Handle<T> handle) {
-  auto external = Napi::External<Handle<T>>::New(
-      env, new Handle<T>(std::move(handle)), [](Napi::Env, Handle<T>* data) { delete data; });
+  auto external = Napi::External<Handle<T>>::New(env, new Handle<T>(std::move(handle)),
+                                                 [](Napi::Env, Handle<T>* data) { delete data; });
   external.TypeTag(&HandleType<T>::kTag);
   return external;
 }

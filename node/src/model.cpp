@@ -11,8 +11,9 @@ Napi::Value load_model(const Napi::CallbackInfo& info) {
   const auto engine = EngineThread::start(info.Env());
   return submit(info, engine, job_at(info, 1), [options, engine](Job& job) {
     return Handle<snapkv_model>{engine, owned(ErrorText::pointer([&](char* error, size_t size) {
-      return snapkv_model_load(options.get(), EngineThread::on_progress, &job, error, size);
-    }))};
+                                  return snapkv_model_load(options.get(), EngineThread::on_progress,
+                                                           &job, error, size);
+                                }))};
   });
 }
 
@@ -21,8 +22,8 @@ Napi::Value model_info(const Napi::CallbackInfo& info) {
   const auto model = object_at<snapkv_model>(info, 0);
   try {
     return to_js(info.Env(), take_text(ErrorText::pointer([&](char* error, size_t size) {
-      return snapkv_model_info(model.object.get(), error, size);
-    })));
+                   return snapkv_model_info(model.object.get(), error, size);
+                 })));
   } catch (const Failure& failure) {
     throw new_error(info.Env(), failure);
   }
@@ -79,8 +80,7 @@ Napi::Value chat_tokens(const Napi::CallbackInfo& info) {
 Napi::Value is_end_of_generation(const Napi::CallbackInfo& info) {
   const auto model = object_at<snapkv_model>(info, 0);
   const int32_t id = info[1].ToNumber().Int32Value();
-  return Napi::Boolean::New(info.Env(),
-                            snapkv_is_end_of_generation(model.object.get(), id) != 0);
+  return Napi::Boolean::New(info.Env(), snapkv_is_end_of_generation(model.object.get(), id) != 0);
 }
 
 // ---------------------------------------------------------------- documents
@@ -113,15 +113,14 @@ Napi::Value load_document(const Napi::CallbackInfo& info) {
 /// saveDocument(document, path, zstdLevel): a promise of its number of tokens.
 Napi::Value save_document(const Napi::CallbackInfo& info) {
   const auto document = object_at<snapkv_prefix>(info, 0);
-  return submit(info, document.engine, {},
-                [document, path = string_at(info, 1),
-                 level = info[2].ToNumber().Int32Value()](Job&) {
-                  ErrorText::check([&](char* error, size_t size) {
-                    return snapkv_prefix_save(document.object.get(), path.c_str(), level, error,
-                                              size);
-                  });
-                  return static_cast<int64_t>(snapkv_prefix_tokens(document.object.get()));
-                });
+  return submit(
+      info, document.engine, {},
+      [document, path = string_at(info, 1), level = info[2].ToNumber().Int32Value()](Job&) {
+        ErrorText::check([&](char* error, size_t size) {
+          return snapkv_prefix_save(document.object.get(), path.c_str(), level, error, size);
+        });
+        return static_cast<int64_t>(snapkv_prefix_tokens(document.object.get()));
+      });
 }
 
 /// documentTokens(document): how many.

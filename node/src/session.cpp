@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The addon's functions of sessions and answers. The classes of lib/ see to it that a session has one
-// call at a time.
+// The addon's functions of sessions and answers. The classes of lib/ see to it that a session has
+// one call at a time.
 #include <algorithm>
 
 #include "handles.h"
@@ -19,8 +19,8 @@ Napi::Value new_session(const Napi::CallbackInfo& info) {
   const Options options = options_at(info, 1);
   return submit(info, model.engine, {.is_brief = true}, [model, options](Job&) {
     return Session{model.engine, owned(ErrorText::pointer([&](char* error, size_t size) {
-      return snapkv_session_new(model.object.get(), options.get(), error, size);
-    }))};
+                     return snapkv_session_new(model.object.get(), options.get(), error, size);
+                   }))};
   });
 }
 
@@ -45,15 +45,14 @@ Napi::Value prefill(const Napi::CallbackInfo& info) {
 Napi::Value prefill_after(const Napi::CallbackInfo& info) {
   const auto session = object_at<snapkv_session>(info, 0);
   const auto document = object_at<snapkv_prefix>(info, 1);
-  return submit(info, session.engine, job_at(info, 3),
-                [session, document, ids = ids_at(info, 2)](Job& job) {
-                  ErrorText::check([&](char* error, size_t size) {
-                    return snapkv_prefill_after(session.object.get(), document.object.get(),
-                                                ids.data(), ids.size(), EngineThread::on_progress,
-                                                &job, error, size);
-                  });
-                  return n_past(session);
-                });
+  return submit(
+      info, session.engine, job_at(info, 3), [session, document, ids = ids_at(info, 2)](Job& job) {
+        ErrorText::check([&](char* error, size_t size) {
+          return snapkv_prefill_after(session.object.get(), document.object.get(), ids.data(),
+                                      ids.size(), EngineThread::on_progress, &job, error, size);
+        });
+        return n_past(session);
+      });
 }
 
 /// decode(sessions, ids): a token each. The promise's value says nothing.
@@ -114,9 +113,8 @@ Napi::Value positions(const Napi::CallbackInfo& info) {
 Napi::Value stats(const Napi::CallbackInfo& info) {
   const auto session = object_at<snapkv_session>(info, 0);
   return submit(info, session.engine, {.is_brief = true}, [session](Job&) {
-    return take_text(ErrorText::pointer([&](char* error, size_t size) {
-      return snapkv_stats(session.object.get(), error, size);
-    }));
+    return take_text(ErrorText::pointer(
+        [&](char* error, size_t size) { return snapkv_stats(session.object.get(), error, size); }));
   });
 }
 

@@ -26,9 +26,7 @@ class DeviceMemory {
   /// Host memory from which a device copies at full speed.
   virtual Buffer allocate_pinned(size_t bytes, const char* what) = 0;
   /// Host memory for what only the host reads.
-  virtual Buffer allocate_host(size_t bytes, const char* what) {
-    return Buffer::host(bytes, what);
-  }
+  virtual Buffer allocate_host(size_t bytes, const char* what) { return Buffer::host(bytes, what); }
   /// Zeroed host memory in an unnamed file in the folder `dir` (make_file_buffer). `resident`: the
   /// most bytes of it that the caller keeps in memory at a time, with release_pages().
   virtual Buffer allocate_in_file(const std::string& dir, size_t bytes, size_t /*resident*/,

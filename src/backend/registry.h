@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The registry of backends: the devices that models can run on, by name. Options, help, messages and
-// plans learn here which there are and what they can do; only a backend's own folder knows more.
+// The registry of backends: the devices that models can run on, by name. Options, help, messages
+// and plans learn here which there are and what they can do; only a backend's own folder knows
+// more.
 #pragma once
 
 #include <deque>

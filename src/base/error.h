@@ -37,7 +37,8 @@ template <typename... Args>
 [[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
   std::string message = fmt::format(format, std::forward<Args>(args)...);
   if constexpr (((std::is_same_v<std::remove_cvref_t<Args>, OptionName> ||
-                  std::is_same_v<std::remove_cvref_t<Args>, MarkedText>) || ...)) {
+                  std::is_same_v<std::remove_cvref_t<Args>, MarkedText>) ||
+                 ...)) {
     throw marked_error(code, message);
   } else {
     throw Error(code, message);

@@ -137,8 +137,7 @@ snapkv_text* snapkv_model_info(const snapkv_model* model, char* error, size_t er
 }
 
 snapkv_tokens* snapkv_tokenize(const snapkv_model* model, const char* text, size_t n_text,
-                               int add_special, int parse_special, char* error,
-                               size_t error_size) {
+                               int add_special, int parse_special, char* error, size_t error_size) {
   return guarded_pointer(error, error_size, [&] {
     if (n_text > 0) given(text, "text");
     return new_tokens(model_of(model).tokenize(std::string_view(text, n_text), add_special != 0,

@@ -23,8 +23,7 @@ bool with_table(Options& options, std::string_view name, Use use) {
     use(table, of_table);
     return true;
   };
-  return one(model_option_table(), options.model) ||
-         one(session_option_table(), options.session) ||
+  return one(model_option_table(), options.model) || one(session_option_table(), options.session) ||
          one(sampler_option_table(), options.sampler) ||
          one(generator_option_table(), options.answer);
 }
@@ -77,12 +76,10 @@ std::vector<OptionInfo> list_options(std::string_view policy) {
 std::string list_options_json(std::string_view policy) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const OptionInfo& info : list_options(policy)) {
-    nlohmann::ordered_json option = {{"name", info.option},
-                                     {"group", name(info.group)},
-                                     {"type", name(info.type)},
-                                     {"default", value_text(info.default_value)},
-                                     {"range", range_text(info)},
-                                     {"help", info.help}};
+    nlohmann::ordered_json option = {
+        {"name", info.option},       {"group", name(info.group)},
+        {"type", name(info.type)},   {"default", value_text(info.default_value)},
+        {"range", range_text(info)}, {"help", info.help}};
     if (info.type == OptionInfo::Type::integer || info.type == OptionInfo::Type::real) {
       option["least"] = info.least;
       option["most"] = info.most;

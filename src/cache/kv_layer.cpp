@@ -66,8 +66,7 @@ void KvLayer::swap(KvLayer& other) noexcept {
 
 const KvLayer& KvLayer::rows_of(const LayerState& other) const {
   const auto* const rows = dynamic_cast<const KvLayer*>(&other);
-  SNAPKV_CHECK(rows != nullptr && rows->head_dim_ == head_dim_ &&
-               rows->n_head_kv() == n_head_kv());
+  SNAPKV_CHECK(rows != nullptr && rows->head_dim_ == head_dim_ && rows->n_head_kv() == n_head_kv());
   return *rows;
 }
 

@@ -106,7 +106,7 @@ class KvLayer : public LayerState {
   int32_t* pos_ = nullptr;
   DType dtype_ = DType::f16;
   int64_t head_dim_ = 0;
-  int64_t row_bytes_ = 0;  // of a key or a value
+  int64_t row_bytes_ = 0;            // of a key or a value
   std::vector<Head> heads_, saved_;  // saved_: of the snapshot
   std::string spill_dir_;            // empty: in the backend's memory
 };

@@ -32,15 +32,14 @@ bool continues_answer(const Conversation& conversation) {
   if (last["role"] != "assistant" || conversation.begins_turn) return false;
   if (last.contains("tool_calls")) {
     throw FieldError("messages",
-                      "'messages': the last one is the assistant's and calls tools: their results "
-                      "must follow");
+                     "'messages': the last one is the assistant's and calls tools: their results "
+                     "must follow");
   }
   return true;
 }
 
 /// What the template makes of the messages. `continues`: up to the end of the last one's text.
-RenderedChat render_with(const ChatTemplate& tmpl, Json& variables, Json messages,
-                         bool continues) {
+RenderedChat render_with(const ChatTemplate& tmpl, Json& variables, Json messages, bool continues) {
   variables["add_generation_prompt"] = !continues;
   if (!continues) {
     variables["messages"] = std::move(messages);
@@ -53,9 +52,9 @@ RenderedChat render_with(const ChatTemplate& tmpl, Json& variables, Json message
   const size_t at = chat.text.rfind(mark);
   if (at == std::string::npos) {
     throw FieldError("messages",
-                      fmt::format("'messages': the last one must be the user's: the chat template "
-                                  "'{}' does not show an answer that has begun",
-                                  tmpl.name()));
+                     fmt::format("'messages': the last one must be the user's: the chat template "
+                                 "'{}' does not show an answer that has begun",
+                                 tmpl.name()));
   }
   return chat_part(chat, 0, at);
 }
@@ -74,8 +73,9 @@ RenderedChat render_in_any_form(const ChatTemplate& tmpl, Json& variables, const
       if (others == messages) continue;
       try {
         RenderedChat chat = render_with(tmpl, variables, others, continues);
-        warnings.emplace_back("messages: the chat template refuses such system messages: they are "
-                              "part of the user's");
+        warnings.emplace_back(
+            "messages: the chat template refuses such system messages: they are "
+            "part of the user's");
         return chat;
       } catch (const FieldError&) {
         throw;
@@ -92,8 +92,8 @@ const ChatTemplate* template_of(const Conversation& conversation,
                                 const ConversationDefaults& defaults) {
   const auto& plain = defaults.plain;
   const auto& with_tools = defaults.with_tools;
-  const bool needs_tools = has_calls(conversation.messages) && plain && with_tools &&
-                           !writes_calls(plain->source());
+  const bool needs_tools =
+      has_calls(conversation.messages) && plain && with_tools && !writes_calls(plain->source());
   const auto& tmpl = conversation.tools.offered() || needs_tools ? with_tools : plain;
   return tmpl ? &*tmpl : nullptr;
 }
@@ -114,8 +114,9 @@ RenderedChat render(const Conversation& conversation, const ConversationDefaults
   const bool is_generic = has_tools && tool_format(tmpl.source()) == ToolFormat::none;
   if (is_generic || (has_calls(messages) && !writes_calls(tmpl.source()))) {
     messages = calls_as_text(messages);
-    warnings.emplace_back("tools: the chat template writes none: they are text of the messages "
-                          "(generic format)");
+    warnings.emplace_back(
+        "tools: the chat template writes none: they are text of the messages "
+        "(generic format)");
   }
   if (is_generic) {
     describe_tools(messages, conversation.tools.list);
@@ -131,8 +132,8 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
   }
   if (continues_answer(conversation)) {
     throw FieldError("messages",
-                      "'messages': the last one must be the user's: an answer that has begun can't "
-                      "be continued after a document's snapshot");
+                     "'messages': the last one must be the user's: an answer that has begun can't "
+                     "be continued after a document's snapshot");
   }
   DocumentForm form = document.file.form;
   Json messages = conversation.messages;
@@ -146,9 +147,9 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
   }
   if (document_part(form, "").text != stored) {
     throw FieldError("chat_template_kwargs",
-                      "'chat_template_kwargs', 'thinking' or the reasoning effort: they change "
-                      "what the template writes before the document, which is stored as it was "
-                      "read");
+                     "'chat_template_kwargs', 'thinking' or the reasoning effort: they change "
+                     "what the template writes before the document, which is stored as it was "
+                     "read");
   }
   return question_part(form, messages);
 }

@@ -54,8 +54,7 @@ Json calls_as_text(const Json& messages) {
   for (const Json& message : messages) {
     const bool is_result = message["role"] == "tool";
     if (is_result) {
-      const std::string text =
-          "<tool_response>\n" + content_of(message) + "\n</tool_response>";
+      const std::string text = "<tool_response>\n" + content_of(message) + "\n</tool_response>";
       if (after_result) {
         add_text(all, "user", text, "\n");
       } else {

@@ -89,8 +89,7 @@ std::string marked_rule(ToolFormat format) {
 std::string text_rules() {
   std::string rules;
   for (size_t n = 0; n < kMark.size(); ++n) {
-    const std::string next =
-        n + 1 == kMark.size() ? "rest" : fmt::format("text-{}", n + 1);
+    const std::string next = n + 1 == kMark.size() ? "rest" : fmt::format("text-{}", n + 1);
     if (n == 0) {
       rules += fmt::format("text-0 ::= [^<]* (\"<\" {})?\n", next);
     } else {
@@ -109,8 +108,8 @@ std::string tool_grammar(const Tools& tools, ToolFormat format,
          all_call_rules(tools, format, warnings);
 }
 
-std::string answer_or_call_grammar(const std::string& answer, const Tools& tools,
-                                   ToolFormat format, std::vector<std::string>& warnings) {
+std::string answer_or_call_grammar(const std::string& answer, const Tools& tools, ToolFormat format,
+                                   std::vector<std::string>& warnings) {
   return fmt::format("root ::= answer | {}\n", calls_expression(tools, format)) +
          marked_rule(format) + with_rules_named(answer, "answer") + "\n" +
          all_call_rules(tools, format, warnings);

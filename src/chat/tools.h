@@ -50,11 +50,10 @@ struct Tools {
 /// A grammar (GBNF) for the calls that Choice::required asks for, in this format. Throws FieldError
 /// where it has none for a tool's parameters; what a schema says and a grammar can't is left out
 /// and added to `warnings`.
-std::string tool_grammar(const Tools& tools, ToolFormat format,
-                         std::vector<std::string>& warnings);
+std::string tool_grammar(const Tools& tools, ToolFormat format, std::vector<std::string>& warnings);
 /// Either an answer by another grammar, or calls.
-std::string answer_or_call_grammar(const std::string& answer, const Tools& tools,
-                                   ToolFormat format, std::vector<std::string>& warnings);
+std::string answer_or_call_grammar(const std::string& answer, const Tools& tools, ToolFormat format,
+                                   std::vector<std::string>& warnings);
 /// Any text, and calls at its end, each after the mark of the format (hermes, generic).
 std::string text_or_call_grammar(const Tools& tools, ToolFormat format,
                                  std::vector<std::string>& warnings);

@@ -49,15 +49,14 @@ void vote(Session::Impl& s, int k, const LayerState& rows, const Tensor& q) {
   const int64_t n_before = *std::max_element(n_rows.begin(), n_rows.end()) - q.shape[0];
   std::vector<float> votes(n_rows.size() * n_before);
   const Buffer storage = backend.allocate(votes.size() * sizeof(float), "votes of an answer");
-  ops::window_votes(backend,
-                    {.q = q,
-                     .k = rows.views().k,
-                     .n_rows = n_rows,
-                     .scale = spec.scale,
-                     .group = GroupReduce::max,
-                     .votes = storage.view(DType::f32, {std::ssize(n_rows), n_before}),
-                     .variant = spec.variant(),
-                     .reduce = VoteReduce::max});
+  ops::window_votes(backend, {.q = q,
+                              .k = rows.views().k,
+                              .n_rows = n_rows,
+                              .scale = spec.scale,
+                              .group = GroupReduce::max,
+                              .votes = storage.view(DType::f32, {std::ssize(n_rows), n_before}),
+                              .variant = spec.variant(),
+                              .reduce = VoteReduce::max});
   backend.download(votes.data(), storage.data(), votes.size() * sizeof(float));
   for (int64_t h = 0; h < std::ssize(n_rows); ++h) {
     const std::vector<int32_t> positions = s.layers[il]->positions(backend, static_cast<int>(h));

@@ -22,8 +22,8 @@ class AnswerTrace {
   AnswerTrace(Backend& backend, const ModelSpec& spec, int64_t n_tokens);
 
   explicit operator bool() const { return !layers_.empty(); }
-  /// Keeps the query q [n_head, head_dim] f32 of the token that is being decoded, if layer il is one
-  /// of those that are looked at. Call advance() after the step.
+  /// Keeps the query q [n_head, head_dim] f32 of the token that is being decoded, if layer il is
+  /// one of those that are looked at. Call advance() after the step.
   void push(Backend& backend, int il, const void* q);
   void advance();
   bool is_full() const { return n_pending_ == kPiece; }

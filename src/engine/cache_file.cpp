@@ -305,8 +305,8 @@ SavedCache read_head(const CacheFile& file) {
   head.model = in.text("model");
   head.notes = in.text("notes");
   const std::string type = in.text("type");
-  const auto* const found = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                         [&](DType t) { return type == name(t); });
+  const auto* const found =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](DType t) { return type == name(t); });
   if (found == std::end(kTypes)) {
     fail_damaged(file.path(), "the type of its rows is \"{}\"", printable(type));
   }

@@ -121,8 +121,6 @@ std::string Generator::rest() {
   return text;
 }
 
-int64_t Generator::n_unread() const {
-  return n_prompt_ + std::ssize(ids_) - session_.n_past();
-}
+int64_t Generator::n_unread() const { return n_prompt_ + std::ssize(ids_) - session_.n_past(); }
 
 }  // namespace snapkv

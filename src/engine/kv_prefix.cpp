@@ -135,8 +135,8 @@ void KvPrefix::Impl::append_to(LayerState& layer, int il, int64_t begin, int64_t
     layer.append(backend, rows, std::vector<int32_t>(shape.n_head, static_cast<int32_t>(first)), n);
   };
   if (file) {
-    return file->with_layer(
-        shape, il, [&](const LayerState& rows) { append(rows, begin, end - begin); });
+    return file->with_layer(shape, il,
+                            [&](const LayerState& rows) { append(rows, begin, end - begin); });
   }
   int64_t first = 0;  // of the part
   for (const Part& part : parts) {
@@ -239,8 +239,7 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
   KvMeter meter;
   const auto n = static_cast<int32_t>(std::ssize(impl_->tokens));
   for (int il = 0; il < info.n_layer; ++il) {
-    auto converted =
-        make_full_state(Impl::layer_spec(*impl_->model, il).state, meter, type);
+    auto converted = make_full_state(Impl::layer_spec(*impl_->model, il).state, meter, type);
     converted->reserve(backend, n, n);
     impl_->append_to(*converted, il, 0, n);
     out.layer_block(converted->kind(), il, converted->most_saved_bytes(n),
@@ -257,8 +256,7 @@ std::shared_ptr<const KvPrefix> KvPrefix::load(std::shared_ptr<const Model> mode
   }
   auto impl = std::make_unique<Impl>();
   impl->file = std::make_unique<Impl::File>(path);
-  check_model(impl->file->blocks, impl->file->saved, *model,
-              kPrefixBlocks + model->info().n_layer);
+  check_model(impl->file->blocks, impl->file->saved, *model, kPrefixBlocks + model->info().n_layer);
   impl->n_ctx = impl->file->saved.n_ctx;
   impl->type = impl->file->saved.type;
   impl->tokens = impl->file->saved.tokens;

@@ -22,10 +22,8 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
          name(kv_type));
   }
   if (head_dim % block_size(kv_type) != 0) {
-    fail(ErrorCode::kUsage,
-         "{} {} needs a head_dim that is a multiple of {}, the model's is {}", OptionName("kv_type"),
-         name(kv_type),
-         block_size(kv_type), head_dim);
+    fail(ErrorCode::kUsage, "{} {} needs a head_dim that is a multiple of {}, the model's is {}",
+         OptionName("kv_type"), name(kv_type), block_size(kv_type), head_dim);
   }
 }
 

@@ -12,7 +12,8 @@ namespace snapkv {
 /// Throws Error{kUsage} naming field, value and range unless low <= value <= high.
 inline void require_range(const char* field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return;
-  fail(ErrorCode::kUsage, "{} is {}; it must be from {} to {}", OptionName(field), value, low, high);
+  fail(ErrorCode::kUsage, "{} is {}; it must be from {} to {}", OptionName(field), value, low,
+       high);
 }
 
 }  // namespace snapkv

@@ -29,10 +29,10 @@ OptionRow<ModelOptions> device_row() {
 }
 
 OptionRow<SessionOptions> kv_type_row() {
-  OptionRow<SessionOptions> row = word_option(
-      &SessionOptions::kv_type,
-      {.name = "kv_type", .help = "Type of the cache; q8_0 takes half of f16's memory"},
-      {"f32", "f16", "bf16", "q8_0"});
+  OptionRow<SessionOptions> row =
+      word_option(&SessionOptions::kv_type,
+                  {.name = "kv_type", .help = "Type of the cache; q8_0 takes half of f16's memory"},
+                  {"f32", "f16", "bf16", "q8_0"});
   row.set = [](SessionOptions& o, const OptionValue& value) {
     for (const DTypeInfo& type : kDTypes) {
       if (type.name == std::get<std::string>(value)) o.kv_type = type.dtype;
@@ -83,11 +83,10 @@ const OptionTable<ModelOptions>& model_option_table() {
                             "decoding, if there is memory; copy: read the whole model at the start "
                             "and close its files, which may then change"},
                    {"auto", "mapped", "huge", "copy"}),
-       option(&O::n_threads,
-              {.name = "n_threads",
-               .help = "Threads; 0: one for each processor that the process may use",
-               .least = 0,
-               .most = kMostThreads}),
+       option(&O::n_threads, {.name = "n_threads",
+                              .help = "Threads; 0: one for each processor that the process may use",
+                              .least = 0,
+                              .most = kMostThreads}),
        option(&O::check_tensors, {.name = "check_tensors",
                                   .help = "Read all weights first, and refuse models with "
                                           "infinities or NaNs among them"})});
@@ -114,10 +113,12 @@ const OptionTable<SessionOptions>& session_option_table() {
                        "never",
                .least = 0,
                .most = kMostTokens}),
-       option(&O::kv_refresh,
-              {.name = "kv_refresh",
-               .help = "Keep the uncompressed rows as well, in memory or in files of spill_dir, so that "
-                       "every further turn reads and chooses from all of them"}),
+       option(
+           &O::kv_refresh,
+           {.name = "kv_refresh",
+            .help =
+                "Keep the uncompressed rows as well, in memory or in files of spill_dir, so that "
+                "every further turn reads and chooses from all of them"}),
        option(&O::chunk, {.name = "chunk",
                           .help = "Prompt tokens computed at a time; bounds activations",
                           .least = 1,
@@ -146,9 +147,8 @@ const OptionTable<SamplerConfig>& sampler_option_table() {
                                 .help = "Temperature; 0: always the likeliest token",
                                 .least = 0,
                                 .most = 1000}),
-       option(&O::top_k, {.name = "top_k",
-                          .help = "Only the k likeliest tokens; 0: off",
-                          .least = 0}),
+       option(&O::top_k,
+              {.name = "top_k", .help = "Only the k likeliest tokens; 0: off", .least = 0}),
        option(&O::typical_p,
               {.name = "typical_p",
                .help = "Only tokens of this probability together whose surprise is nearest to what "
@@ -171,19 +171,18 @@ const OptionTable<SamplerConfig>& sampler_option_table() {
        option(&O::repeat_last_n, {.name = "repeat_last_n",
                                   .help = "Recent tokens for all penalties; 0: off, -1: all",
                                   .least = -1}),
-       option(&O::presence_penalty,
-              {.name = "presence_penalty",
-               .help = "Makes tokens less likely that are among the recent ones; below 0: likelier; "
-                       "0: off",
-               .least = -2,
-               .most = 2}),
-       option(&O::frequency_penalty,
-              {.name = "frequency_penalty",
-               .help = "The same for each time that they are among them",
-               .least = -2,
-               .most = 2}),
-       option(&O::seed,
-              {.name = "seed", .help = "The same seed gives the same answer"})});
+       option(
+           &O::presence_penalty,
+           {.name = "presence_penalty",
+            .help = "Makes tokens less likely that are among the recent ones; below 0: likelier; "
+                    "0: off",
+            .least = -2,
+            .most = 2}),
+       option(&O::frequency_penalty, {.name = "frequency_penalty",
+                                      .help = "The same for each time that they are among them",
+                                      .least = -2,
+                                      .most = 2}),
+       option(&O::seed, {.name = "seed", .help = "The same seed gives the same answer"})});
   return table;
 }
 
@@ -191,14 +190,14 @@ const OptionTable<GeneratorOptions>& generator_option_table() {
   using O = GeneratorOptions;
   static const auto table = make_table<O>(
       Group::answer,
-      {option(&O::max_tokens, {.name = "max_tokens",
-                               .help = "Most tokens of an answer; -1: until it ends or the context is full",
-                               .least = -1,
-                               .most = kMostTokens}),
-       option(&O::one_paragraph, {.name = "one_paragraph",
-                                  .help = "The answer ends with its first paragraph"}),
-       option(&O::ignore_eos, {.name = "ignore_eos",
-                               .help = "Never let the model end its answer"}),
+      {option(&O::max_tokens,
+              {.name = "max_tokens",
+               .help = "Most tokens of an answer; -1: until it ends or the context is full",
+               .least = -1,
+               .most = kMostTokens}),
+       option(&O::one_paragraph,
+              {.name = "one_paragraph", .help = "The answer ends with its first paragraph"}),
+       option(&O::ignore_eos, {.name = "ignore_eos", .help = "Never let the model end its answer"}),
        option(&O::shows_control_tokens,
               {.name = "shows_control_tokens", .help = "Control tokens are part of the text"}),
        option(&O::top_logprobs, {.name = "top_logprobs",

@@ -148,8 +148,7 @@ void prefill_after(Session& session, std::shared_ptr<const KvPrefix> prefix,
   const int64_t n = std::min(std::ssize(before), std::ssize(all) - window_size);
   // everything fits into the window, whose queries are computed anyway
   if (n < 1) return session.prefill(all, {.progress = progress});
-  session.prefill(all,
-                  {.progress = progress, .prefix = std::move(prefix), .n_from_prefix = n});
+  session.prefill(all, {.progress = progress, .prefix = std::move(prefix), .n_from_prefix = n});
 }
 
 }  // namespace snapkv

@@ -119,12 +119,11 @@ HiddenStates::Place find_place(std::span<Session::Impl* const> sessions, int64_t
   const auto needed = [&] { return plan.total() - plan.weights; };
   if (needed() <= limit) return spilled ? HiddenStates::Place::file : HiddenStates::Place::memory;
   if (backend.is_device()) {
-    plan.hidden_states =
-        plan_all(sessions, n, false, 1, HiddenStates::Place::host).hidden_states;
+    plan.hidden_states = plan_all(sessions, n, false, 1, HiddenStates::Place::host).hidden_states;
     if (needed() <= limit) return HiddenStates::Place::host;
   }
-  const std::string whose = allowed > 0 ? fmt::format("allowed by {}", OptionName("memory_limit"))
-                                        : "available";
+  const std::string whose =
+      allowed > 0 ? fmt::format("allowed by {}", OptionName("memory_limit")) : "available";
   const std::string advice =
       spilled || backend.is_device()
           ? ""
@@ -165,8 +164,8 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.chunk = std::min(plan.n_tokens, first.options.chunk);
   plan.n_logits = std::min(plan.n_tokens, options.n_logits);
   plan.packed = packs_weights(first, plan.n_tokens);
-  plan.packed_at_use = packs_at_use(first.backend(), first.info().file_type, plan.n_tokens,
-                                    first.options.chunk);
+  plan.packed_at_use =
+      packs_at_use(first.backend(), first.info().file_type, plan.n_tokens, first.options.chunk);
   plan.releases_weights = plan.packed && !plan.packed_at_use && plan.n_tokens >= kReleaseMinTokens;
   const int64_t n_held = options.on_logits ? std::min(kOutputRows, plan.n_logits) : plan.n_logits;
   MemoryPlan memory = plan_turn(sessions, n, options.compress, n_held);

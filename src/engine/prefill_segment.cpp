@@ -108,8 +108,7 @@ int64_t PrefillSegment::first_query(int il) const {
 AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end) {
   pos_.resize(end - begin);
   std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(plan_.n_past + begin));
-  attention_.begin(il, *scratch_, pos_, q_window_,
-                   begin - (plan_.n_tokens - n_window_));
+  attention_.begin(il, *scratch_, pos_, q_window_, begin - (plan_.n_tokens - n_window_));
   return attention_;
 }
 

@@ -63,7 +63,7 @@ class PrefillSegment {
   std::unique_ptr<LayerState> scratch_;
   size_t scratch_bytes_ = 0;
   LogitRows logits_;
-  std::vector<LogitRows> target_logits_;    // [targets], set when the prompt is done
+  std::vector<LogitRows> target_logits_;     // [targets], set when the prompt is done
   std::optional<PrefixMaker> prefix_maker_;  // with PrefillPrompt::makes_prefix
   std::shared_ptr<const KvPrefix> prefix_;
 };

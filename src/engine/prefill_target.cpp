@@ -128,8 +128,8 @@ Selection PrefillTarget::choose(int il, const LayerState& scratch, const Tensor&
     return most_rows <= budget(il) ? std::move(all) : Selection();
   }
   // a later turn is appended uncompressed if decoding would not compress it either
-  const bool appends = selects_ && session_.n_past > 0 && session_.has_decode_limit() &&
-                       !session_.has_history(il);
+  const bool appends =
+      selects_ && session_.n_past > 0 && session_.has_decode_limit() && !session_.has_history(il);
   if (appends) {
     const int64_t n_past = session_.n_past + n_tokens_;
     const int64_t tail = session_.options.kv_decode_limit - session_.policy->budget_for(n_past);
@@ -138,8 +138,8 @@ Selection PrefillTarget::choose(int il, const LayerState& scratch, const Tensor&
   return select_rows(session_, il, scratch, q_window, *selector_, budget(il));
 }
 
-void PrefillTarget::commit(LogitRows logits, const PrefillTimes& times,
-                           const PrefillPlan& plan, size_t scratch_bytes) {
+void PrefillTarget::commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,
+                           size_t scratch_bytes) {
   std::vector<std::vector<int32_t>> in_history;  // first, since it may run out of memory
   for (size_t il = 0; il < old_history_.size(); ++il) in_history.push_back(fresh_[il]->n_rows());
   session_.layers = std::move(fresh_);

@@ -54,9 +54,9 @@ class PrefillTarget {
   const int64_t n_window_;
   std::unique_ptr<LayerSelector> selector_;         // of the current layer
   std::vector<std::unique_ptr<LayerState>> fresh_;  // [n_layer]
-  std::vector<std::vector<int32_t>> old_history_;  // [n_layer], history's rows before this prompt
-  std::vector<SessionStats::Layer> layer_stats_;   // [n_layer]
-  QueryRing queries_;                              // with kv_decode_limit
+  std::vector<std::vector<int32_t>> old_history_;   // [n_layer], history's rows before this prompt
+  std::vector<SessionStats::Layer> layer_stats_;    // [n_layer]
+  QueryRing queries_;                               // with kv_decode_limit
   double score_seconds_ = 0, gather_seconds_ = 0;
   bool committed_ = false;
 };

@@ -143,7 +143,8 @@ void Session::Impl::remember(int il) {
 void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i) {
   if (s.architecture().spec().rotate_alike(s.n_ctx, first.n_ctx)) return;
   fail(ErrorCode::kUsage,
-       "session {} has {} {} and session 0 {}: the model rotates keys of long contexts otherwise, so "
+       "session {} has {} {} and session 0 {}: the model rotates keys of long contexts otherwise, "
+       "so "
        "the two cannot be computed together",
        i, OptionName("n_ctx"), s.n_ctx, first.n_ctx);
 }

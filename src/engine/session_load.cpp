@@ -121,10 +121,8 @@ class Loader {
     std::vector<std::unique_ptr<LayerState>> layers;
     for (int il = 0; il < s_.info().n_layer; ++il) {
       check_stop("reading the cache");
-      auto layer =
-          make_state(s_.architecture().layer_spec(il).state, s_.meter, s_.options.kv_type);
-      layer->load(s_.backend(),
-                  blocks_.state(next_++, il, *layer, file_.saved.n_past, memory_),
+      auto layer = make_state(s_.architecture().layer_spec(il).state, s_.meter, s_.options.kv_type);
+      layer->load(s_.backend(), blocks_.state(next_++, il, *layer, file_.saved.n_past, memory_),
                   s_.options.decode_reserve);
       layers.push_back(std::move(layer));
       if (ring_) load_queries(il);

@@ -44,12 +44,14 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   const int64_t budget = static_cast<int64_t>(left / row) - options.decode_reserve;
   const int64_t least = policy->least_budget();
   if (budget < least) {
-    fail(ErrorCode::kUsage,
-         "{} is {} bytes; the least that works is {}: {} rows (window, sinks and 1) and a {} of {}, "
-         "in {} layers of {} KV heads{}",
-         OptionName("kv_memory"), options.kv_memory, windows + (least + options.decode_reserve) * row, least,
-         OptionName("decode_reserve"), options.decode_reserve, n_layer, info.n_head_kv,
-         windows > 0 ? fmt::format(", and {} bytes in layers with sliding windows", windows) : "");
+    fail(
+        ErrorCode::kUsage,
+        "{} is {} bytes; the least that works is {}: {} rows (window, sinks and 1) and a {} of {}, "
+        "in {} layers of {} KV heads{}",
+        OptionName("kv_memory"), options.kv_memory,
+        windows + (least + options.decode_reserve) * row, least, OptionName("decode_reserve"),
+        options.decode_reserve, n_layer, info.n_head_kv,
+        windows > 0 ? fmt::format(", and {} bytes in layers with sliding windows", windows) : "");
   }
   return std::min(budget, kMostRows);
 }
@@ -59,7 +61,8 @@ void check_decode_limit(const SessionOptions& options, const Policy& policy) {
   if (limit == 0 || !policy.info().has_budget) return;
   if (policy.info().observes) {
     fail(ErrorCode::kUsage,
-         "{}: policy \"{}\" chooses by all queries of the text, and decoding keeps only those of the "
+         "{}: policy \"{}\" chooses by all queries of the text, and decoding keeps only those of "
+         "the "
          "last {} tokens",
          OptionName("kv_decode_limit"), options.kv.name, param_name("window_size"));
   }

@@ -111,9 +111,8 @@ void keep_strongest(const SourceOptions& options, std::vector<SourcePassage>& so
   std::erase_if(sources, [&](const SourcePassage& s) {
     return s.attention < options.share * most || s.attention < options.least;
   });
-  std::stable_sort(sources.begin(), sources.end(), [](const auto& x, const auto& y) {
-    return x.attention > y.attention;
-  });
+  std::stable_sort(sources.begin(), sources.end(),
+                   [](const auto& x, const auto& y) { return x.attention > y.attention; });
   if (sources.size() > options.most) sources.resize(options.most);
   std::sort(sources.begin(), sources.end(), [](const auto& x, const auto& y) {
     return std::pair(x.document, x.begin) < std::pair(y.document, y.begin);

@@ -23,8 +23,8 @@ bool packs_weights(const Backend& backend, std::string_view file_type, int64_t n
 
 bool packs_at_use(const Backend& backend, std::string_view file_type, int64_t n_tokens,
                   int64_t chunk) {
-  return packs_weights(backend, file_type, n_tokens) &&
-         products(backend, file_type).packs_at_use && n_tokens <= kMostChunksPackedAtUse * chunk;
+  return packs_weights(backend, file_type, n_tokens) && products(backend, file_type).packs_at_use &&
+         n_tokens <= kMostChunksPackedAtUse * chunk;
 }
 
 bool rounds_prompts(const Backend& backend, std::string_view file_type) {

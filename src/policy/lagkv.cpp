@@ -64,8 +64,7 @@ class LagKvSelector final : public Selector<LagKvParams> {
     const int64_t first = begin + std::max<int64_t>(0, n_chunks - 1) * lag;
     const int64_t n_recent = std::max<int64_t>(0, input.n_prefix[h] - first);
     // ranks are below lag; there are none if no chunk has a complete one after it
-    write_rising_scores(scores, h, first, n_recent,
-                        n_chunks > 1 ? static_cast<float>(lag) : 1.0f);
+    write_rising_scores(scores, h, first, n_recent, n_chunks > 1 ? static_cast<float>(lag) : 1.0f);
   }
 };
 

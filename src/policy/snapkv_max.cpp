@@ -64,8 +64,9 @@ class SnapKvMaxSelector final : public Selector<SnapKvMaxParams> {
 PolicyDefinition snapkv_max_policy() {
   return define_policy<ScorePolicy<SnapKvMaxSelector>>(
       {.name = "snapkv-max",
-       .score = "strongest attention of any query of the window; half of the rows by it alone, half "
-                "by it pooled",
+       .score =
+           "strongest attention of any query of the window; half of the rows by it alone, half "
+           "by it pooled",
        .paper = "2404.14469",
        .reads = "window, keys"},
       join<SnapKvMaxParams>(

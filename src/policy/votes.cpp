@@ -11,10 +11,9 @@ Fields<GroupParams> group_fields() {
 Fields<SnapKvParams> snapkv_fields() {
   return join<SnapKvParams>(
       row_fields(),
-      Fields<SnapKvParams>{
-          kernel_field(&SnapKvParams::kernel_size),
-          field(&SnapKvParams::pooling,
-                {.name = "pooling", .help = "How votes of neighbours combine"})},
+      Fields<SnapKvParams>{kernel_field(&SnapKvParams::kernel_size),
+                           field(&SnapKvParams::pooling,
+                                 {.name = "pooling", .help = "How votes of neighbours combine"})},
       group_fields(), critical_fields());
 }
 

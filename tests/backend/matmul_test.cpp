@@ -188,8 +188,8 @@ TEST_P(SharedProductTest, PackedAtUseIsTheSame) {
     PackWorkspace workspace;
     EXPECT_TRUE(products(n_threads, &workspace) == expected) << n_threads << " threads";
     EXPECT_GT(workspace.pack_seconds, 0.0);
-    const auto planned = find_backend("cpu").plan(
-        {.device = "cpu", .compute = in.type, .n_threads = n_threads});
+    const auto planned =
+        find_backend("cpu").plan({.device = "cpu", .compute = in.type, .n_threads = n_threads});
     Kernels& kernels = *planned->kernels_to_ask();
     PackedWeight packed;
     packed.workspace = &workspace;

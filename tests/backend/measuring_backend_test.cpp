@@ -13,9 +13,7 @@ namespace {
 
 constexpr const char* kApart[] = {"apart", kPackedWeights};
 
-DeviceTraits cpu_traits() {
-  return {.device = "cpu", .compute = DType::f32, .n_threads = 2};
-}
+DeviceTraits cpu_traits() { return {.device = "cpu", .compute = DType::f32, .n_threads = 2}; }
 
 TEST(MeasuringBackend, CountsPeaksByLabel) {
   MeasuringBackend backend(cpu_traits(), kApart);

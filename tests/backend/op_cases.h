@@ -33,9 +33,7 @@ struct Place {
   DType result(DType dtype) const { return is_ref() ? DType::f32 : dtype; }
   bool is_cuda() const { return backend.device() == "cuda"; }
   /// Whether project_packed() rounds activations to 8 bits for weights of this type.
-  bool rounds_to_bytes(DType weight) const {
-    return backend.products(weight).packed_in_bytes;
-  }
+  bool rounds_to_bytes(DType weight) const { return backend.products(weight).packed_in_bytes; }
   bool is_ref() const { return backend.device() == "reference"; }
 };
 

@@ -33,8 +33,8 @@ struct Votes {
 };
 
 WindowVotes arguments(const Votes& s, const Tensor& q, const Tensor& k, const Tensor& votes) {
-  return {q,       k,     s.n_rows, 1.0f / std::sqrt(static_cast<float>(s.head_dim)),
-          s.group, votes, s.whole,  {}, s.reduce};
+  return {q,       k,  s.n_rows, 1.0f / std::sqrt(static_cast<float>(s.head_dim)), s.group, votes,
+          s.whole, {}, s.reduce};
 }
 
 /// Votes in which the columns that no op may touch keep their -1.

@@ -8,7 +8,8 @@
 //             has
 //   cuda      f32 and bf16, on the device in a build with CUDA, otherwise on the host
 //             (tests/support/cuda_on_host), there with the threads of a block in both orders
-//   partial   f32, on a device that has none of the ops: the reference computes them, through copies
+//   partial   f32, on a device that has none of the ops: the reference computes them, through
+//             copies
 //
 // Large cases run only on the best instruction set and on a real CUDA device.
 #include <gtest/gtest.h>

@@ -161,8 +161,9 @@ TEST_P(LayerStateTest, ComesBackFromAFile) {
   const auto refused = [&](std::span<const std::byte> other, int64_t n, DType type,
                            std::string_view why) {
     const auto fresh = make(type);
-    expect_error(ErrorCode::kBadModel, {"layer 3", why},
-                 [&] { fresh->load(*backend_, {other, n, "layer 3"}, 5); });
+    expect_error(ErrorCode::kBadModel, {"layer 3", why}, [&] {
+      fresh->load(*backend_, {other, n, "layer 3"}, 5);
+    });
     EXPECT_EQ(fresh->bytes(), 0u);
   };
   refused(bytes, 7, DType::f16, "type or sizes");

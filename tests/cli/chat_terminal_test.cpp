@@ -197,7 +197,9 @@ TEST(ChatTerminal, AResizedTerminalGetsTheLineOnce) {
   chat.resize(40);
   chat.wait_for("\r\x1b[J");
   chat.wait_for("b");
-  chat.type("\x05" "c\r");
+  chat.type(
+      "\x05"
+      "c\r");
   chat.wait_for("system message set");
   chat.wait_for("> ");
   chat.type("/system\r");

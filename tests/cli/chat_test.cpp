@@ -300,11 +300,23 @@ TEST(Chat, TheSessionOfItsDocumentIsTrue) {
       std::filesystem::path(needle_model()).parent_path().parent_path();
   const std::string document = read_file((root / "docs/chat.md").string());
   Command command;
-  command.args = {"chat",        "-m",     needle_model(), "--chat-template",
+  command.args = {"chat",
+                  "-m",
+                  needle_model(),
+                  "--chat-template",
                   (root / "examples/lines.jinja").string(),
-                  "--temp",      "0",      "-n",           "7",
-                  "--kv-policy", "snapkv", "--kv-budget",  "64",
-                  "--kv-window", "32",     "--kv-kernel",  "7",
+                  "--temp",
+                  "0",
+                  "-n",
+                  "7",
+                  "--kv-policy",
+                  "snapkv",
+                  "--kv-budget",
+                  "64",
+                  "--kv-window",
+                  "32",
+                  "--kv-kernel",
+                  "7",
                   "--kv-refresh"};
   command.input = "/file " + (root / "examples/facts.txt").string() + "\n" + question() +
                   "/policy kernel=15 window=16\n/regenerate\n" + question() + "/undo\n";

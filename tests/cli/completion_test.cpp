@@ -26,8 +26,7 @@ std::string completed(const std::vector<std::string>& words) {
   const std::string script = make_file("completion.bash", run({"completion", "bash"}).out);
   std::string line = "source " + script + "; COMP_WORDS=(";
   for (const std::string& word : words) line += "'" + word + "' ";
-  line += "); COMP_CWORD=" + std::to_string(words.size() - 1) +
-          "; _snapkv; echo ${COMPREPLY[@]}";
+  line += "); COMP_CWORD=" + std::to_string(words.size() - 1) + "; _snapkv; echo ${COMPREPLY[@]}";
   return output_of("bash " + make_file("complete.bash", line + "\n"));
 }
 

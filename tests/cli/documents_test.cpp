@@ -117,10 +117,9 @@ TEST(Documents, OneThatDoesNotFitIsNotAddedAndItsBeginningCanBe) {
   chat.input = "/file " + book + "\nhi\n/file first\nhi\n/stats\n";
   const Result r = run(chat);
   EXPECT_EQ(r.code, 5) << r.err;
-  for (const char* part :
-       {"was not added", "the context is 600", "/file first", "--ctx-size",
-        "not sent: the document before this message", "the first ", "% of ",
-        " of 600 with the chat"}) {
+  for (const char* part : {"was not added", "the context is 600", "/file first", "--ctx-size",
+                           "not sent: the document before this message", "the first ", "% of ",
+                           " of 600 with the chat"}) {
     EXPECT_TRUE(contains(r.err, part)) << part << " in\n" << r.err;
   }
   EXPECT_TRUE(contains(r.err, "2 messages; 5")) << "most of the context\n" << r.err;
@@ -151,8 +150,8 @@ TEST(Documents, HopelesslyLongTextsAreRefusedBeforeTheyAreTokenized) {
 }
 
 TEST(BaseModels, AnswersEndWithoutALengthToo) {
-  const std::vector<std::string> args = {"generate", "-m", needle_model(), "--temp", "0", "-p",
-                                         rome_prompt(20)};
+  const std::vector<std::string> args = {"generate", "-m", needle_model(), "--temp",
+                                         "0",        "-p", rome_prompt(20)};
   const Result r = run(args);
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_TRUE(r.err.starts_with("template     none, as a base model")) << r.err;

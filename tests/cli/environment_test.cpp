@@ -58,8 +58,8 @@ std::multiset<std::string> stable(const std::vector<std::string>& lines) {
     Json json = Json::parse(line);
     std::string text;
     for (const auto& [key, value] : json.items()) {
-      if (key != "date" && key.find("seconds") == std::string::npos && key.find("time") == std::string::npos &&
-          key.find("rss") == std::string::npos) {
+      if (key != "date" && key.find("seconds") == std::string::npos &&
+          key.find("time") == std::string::npos && key.find("rss") == std::string::npos) {
         text += key + value.dump() + ";";
       }
     }

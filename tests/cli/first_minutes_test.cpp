@@ -159,12 +159,13 @@ TEST(Mistakes, AreSaidInTheWordsOfTheCommandLine) {
 
 TEST(Windows, AreToldFromWhatABudgetTouches) {
   const std::string model = model_path("gemma3"), text = rome_prompt(3);
-  const Result r = run({"generate", "-m", model, "-p", text, "-n", "1", "--kv-budget", "64",
-                        "--kv-window", "8"});
+  const Result r = run(
+      {"generate", "-m", model, "-p", text, "-n", "1", "--kv-budget", "64", "--kv-window", "8"});
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_TRUE(contains(r.err, " in each of 1 layer x 2 KV heads\n")) << r.err;
-  EXPECT_TRUE(contains(r.err, "6 more layers have windows of 16 rows: a budget touches 1 of 7 "
-                              "layers\n"))
+  EXPECT_TRUE(contains(r.err,
+                       "6 more layers have windows of 16 rows: a budget touches 1 of 7 "
+                       "layers\n"))
       << r.err;
   const std::string file = make_folder() + "/a.kv";
   const Result stored = run({"compress", "-m", model, "-p", text, "-o", file, "--keep-full"});
@@ -232,9 +233,9 @@ TEST(Help, TheSamplePromptIsAnsweredRightly) {
 TEST(Compare, AnswersWithBothCaches) {
   const Result r = run(with(kRome, {"--compare", "full", "--kv-budget", "96"}));
   ASSERT_EQ(r.code, 0) << r.err;
-  for (const char* part : {"full cache:\n 48213.", "SnapKV:\n 48213.", "rows kept, each head",
-                           "compression", "decode, of few tokens", "96 rows kept",
-                           "the answers are the same"}) {
+  for (const char* part :
+       {"full cache:\n 48213.", "SnapKV:\n 48213.", "rows kept, each head", "compression",
+        "decode, of few tokens", "96 rows kept", "the answers are the same"}) {
     EXPECT_TRUE(contains(r.out, part)) << part << " in\n" << r.out;
   }
   expect_error_with(run(with(kRome, {"--compare", "full", "--json"})), {"--compare", "--json"});

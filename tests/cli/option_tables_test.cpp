@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every row of the engine's option tables is an option of the command and a line of docs/options.md,
-// and errors of the engine are told in the command's names.
+// Every row of the engine's option tables is an option of the command and a line of
+// docs/options.md, and errors of the engine are told in the command's names.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -48,12 +48,13 @@ TEST(OutputFiles, EveryOptionWithAFileIsKnownAsReadOrWritten) {
        })) {
     read.insert(option.substr(option.rfind(' ') + 1));
   }
-  EXPECT_EQ(read, (std::set<std::string>{"--api-key-file", "--chat-template", "--config", "--data",
-                                         "--file", "--grammar-file", "--haystack",
-                                         "--json-schema-file", "--load-cache", "--model",
-                                         "--prompts", "--snapshot-dir", "--spill-dir", "--template",
-                                         "--text", "--texts", "--tls-cert", "--tls-key", "DOCUMENT",
-                                         "WORDS", "model", "records"}))
+  EXPECT_EQ(read, (std::set<std::string>{
+                      "--api-key-file", "--chat-template", "--config",   "--data",
+                      "--file",         "--grammar-file",  "--haystack", "--json-schema-file",
+                      "--load-cache",   "--model",         "--prompts",  "--snapshot-dir",
+                      "--spill-dir",    "--template",      "--text",     "--texts",
+                      "--tls-cert",     "--tls-key",       "DOCUMENT",   "WORDS",
+                      "model",          "records"}))
       << "mark what is written with mark_output()";
 }
 

@@ -131,8 +131,8 @@ TEST(Run, AnswersAboutDocumentsAndWhatIsPipedIn) {
 
 TEST(Run, ATerminalGetsTheChatWithTheDocuments) {
   const std::string pdf = make_file("facts.pdf", make_pdf({read_file(facts_file())}));
-  TerminalSession terminal({"run", needle_model(), pdf, "--chat-template",
-                            plain_template(), "--temp", "0", "-n", "7"});
+  TerminalSession terminal(
+      {"run", needle_model(), pdf, "--chat-template", plain_template(), "--temp", "0", "-n", "7"});
   terminal.wait_for("with the chat; the next message begins with it");
   terminal.type(question());
   terminal.wait_for("48213.");

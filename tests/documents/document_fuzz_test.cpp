@@ -28,16 +28,17 @@ bool is_read(const std::string& bytes) {
 }
 
 TEST(DocumentFuzz, MutatedDocuments) {
-  constexpr const char* kPieces[] = {"<",        ">",         "</p>",      "<!--",    "-->",
-                                     "&amp;",    "&#x110000;", "<![CDATA[", "]]>",     "<pre>",
-                                     "<script>", "<table>",   "\xff\xfe",  "\xef\xbb", "%",
-                                     "<html>",   "PK\x03\x04", "PK\x01\x02", "<?xml?>", "../"};
+  constexpr const char* kPieces[] = {"<",        ">",          "</p>",       "<!--",     "-->",
+                                     "&amp;",    "&#x110000;", "<![CDATA[",  "]]>",      "<pre>",
+                                     "<script>", "<table>",    "\xff\xfe",   "\xef\xbb", "%",
+                                     "<html>",   "PK\x03\x04", "PK\x01\x02", "<?xml?>",  "../"};
   const std::vector<std::string> seeds = {
       "<!DOCTYPE html><html><meta charset=iso-8859-2><body><p>A <b>page</b>.<pre>x\n y</pre>"
       "<ul><li>one<li>two</ul><script>no</script><table><tr><td>1<td>2</table>",
       test::make_epub({"<h1>One</h1><p>It began.</p>", "<p>It went on.</p>"}),
       test::make_docx({"First.", "Second."}),
-      "Gr\xf6\xdf" "e und Caf\xe9",
+      "Gr\xf6\xdf"
+      "e und Caf\xe9",
       "plain text, größer"};
   const int n_tries = 10000;
   const int n_read = test::replay_mutations(seeds, kPieces, n_tries, is_read);

@@ -27,7 +27,9 @@ TEST(DocumentReader, TextAndMarkdownStayAsTheyAre) {
 }
 
 TEST(DocumentReader, OtherEncodingsBecomeUtf8) {
-  EXPECT_EQ(text_of("Gr\xf6\xdf" "e und \x84" "Caf\xe9\x93 in M\xfcnchen"),
+  EXPECT_EQ(text_of("Gr\xf6\xdf"
+                    "e und \x84"
+                    "Caf\xe9\x93 in M\xfcnchen"),
             "Größe und „Café“ in München");
   EXPECT_EQ(text_of("\xff\xfeG\0r\0\xf6\0\xdf\0"s), "Größ");
   EXPECT_EQ(text_of("\xfe\xff\0G\0r\0\xf6\0\xdf"s), "Größ");
@@ -103,8 +105,9 @@ TEST(DocumentReader, PdfsAreTheirText) {
   EXPECT_EQ(text, "The first page.\n\nThe second page.\n");
   EXPECT_EQ(text_of(test::make_pdf({"Contents . . . . . . . 7 and so on..."})),
             "Contents ... 7 and so on...\n");
-  test::expect_error(ErrorCode::kUsage, {"scan.pdf", "2 pages without text", "ocrmypdf"},
-                     [] { text_of(test::make_pdf({"", ""}), "scan.pdf"); });
+  test::expect_error(ErrorCode::kUsage, {"scan.pdf", "2 pages without text", "ocrmypdf"}, [] {
+    text_of(test::make_pdf({"", ""}), "scan.pdf");
+  });
   test::expect_error(ErrorCode::kUsage, {"broken.pdf: a damaged PDF"},
                      [] { text_of("%PDF-1.4\nnothing\n", "broken.pdf"); });
 }
@@ -143,9 +146,8 @@ TEST(DocumentReader, NothingExpandsWithoutBounds) {
       "<!DOCTYPE w [<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;&a;'>]><w><p><t>x&b;y</t></p></w>";
   EXPECT_EQ(text_of(test::make_zip({{"word/document.xml", laughs}})), "xy\n");
   limits.most_text_bytes = 1000;
-  test::expect_error(ErrorCode::kUsage, {"more than 1000 bytes of text"}, [&] {
-    document_text("<html>" + std::string(70000, 'a'), "a.html", limits);
-  });
+  test::expect_error(ErrorCode::kUsage, {"more than 1000 bytes of text"},
+                     [&] { document_text("<html>" + std::string(70000, 'a'), "a.html", limits); });
   test::expect_error(ErrorCode::kUsage, {"more than 1000 bytes of text"}, [&] {
     std::string words;
     for (int i = 0; i < 400; ++i) words += "word ";
@@ -159,9 +161,8 @@ TEST(DocumentReader, ReadsFilesUpToALimitAndStopsWhenAsked) {
   EXPECT_EQ(read_document(path), "0123456789");
   test::expect_error(ErrorCode::kUsage, {path, "larger than 5 bytes"},
                      [&] { read_document(path, {.most_bytes = 5}); });
-  test::expect_error(ErrorCode::kCancelled, {"cancelled"}, [&] {
-    read_document(path, {.keep_going = [] { return false; }});
-  });
+  test::expect_error(ErrorCode::kCancelled, {"cancelled"},
+                     [&] { read_document(path, {.keep_going = [] { return false; }}); });
 }
 
 }  // namespace

@@ -64,10 +64,10 @@ std::string make_pdf(const std::vector<std::string>& pages) {
     const std::string content = page_content(page);
     const size_t n = objects.size() + 1;
     kids += fmt::format("{} 0 R ", n);
-    objects.push_back(fmt::format(
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {} 0 R "
-        "/Resources << /Font << /F1 3 0 R >> >> >>",
-        n + 1));
+    objects.push_back(
+        fmt::format("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {} 0 R "
+                    "/Resources << /Font << /F1 3 0 R >> >> >>",
+                    n + 1));
     objects.push_back(
         fmt::format("<< /Length {} >>\nstream\n{}\nendstream", content.size(), content));
   }
@@ -88,9 +88,10 @@ std::string make_pdf(const std::vector<std::string>& pages) {
 std::string make_docx(const std::vector<std::string>& paragraphs) {
   std::string body;
   for (const std::string& paragraph : paragraphs) {
-    body += "<w:p><w:pPr><w:tabs><w:tab w:val=\"left\"/></w:tabs></w:pPr><w:r><w:t "
-            "xml:space=\"preserve\">" +
-            paragraph + "</w:t></w:r></w:p>";
+    body +=
+        "<w:p><w:pPr><w:tabs><w:tab w:val=\"left\"/></w:tabs></w:pPr><w:r><w:t "
+        "xml:space=\"preserve\">" +
+        paragraph + "</w:t></w:r></w:p>";
   }
   return make_zip({{"[Content_Types].xml", "<Types/>"},
                    {"word/document.xml",

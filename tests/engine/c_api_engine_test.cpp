@@ -82,9 +82,9 @@ TEST_F(CApiEngine, AnswersAsTheCppApiDoes) {
   const std::vector<int32_t> ids = tokenize(text);
   snapkv_session* session = snapkv_session_new(model_, options_, error_, sizeof error_);
   ASSERT_NE(session, nullptr) << error_;
-  ASSERT_EQ(snapkv_prefill(session, ids.data(), ids.size(), nullptr, nullptr, error_,
-                           sizeof error_),
-            SNAPKV_OK)
+  ASSERT_EQ(
+      snapkv_prefill(session, ids.data(), ids.size(), nullptr, nullptr, error_, sizeof error_),
+      SNAPKV_OK)
       << error_;
   EXPECT_EQ(snapkv_n_past(session), std::ssize(ids));
 
@@ -190,9 +190,9 @@ TEST_F(CApiEngine, ListsSetsAndGetsOptions) {
 TEST_F(CApiEngine, AnswersFollowAGrammar) {
   const std::vector<int32_t> ids = tokenize("The answer is");
   snapkv_session* session = snapkv_session_new(model_, options_, error_, sizeof error_);
-  ASSERT_EQ(snapkv_prefill(session, ids.data(), ids.size(), nullptr, nullptr, error_,
-                           sizeof error_),
-            SNAPKV_OK);
+  ASSERT_EQ(
+      snapkv_prefill(session, ids.data(), ids.size(), nullptr, nullptr, error_, sizeof error_),
+      SNAPKV_OK);
   snapkv_generator* g = snapkv_generator_new(session, options_, R"({"enum": ["yes"]})", ids.data(),
                                              ids.size(), error_, sizeof error_);
   ASSERT_NE(g, nullptr) << error_;
@@ -230,9 +230,9 @@ TEST_F(CApiEngine, RefusesWhatIsMissing) {
 TEST_F(CApiEngine, ObjectsOutliveWhatTheyWereMadeOf) {
   const std::vector<int32_t> ids = tokenize("The answer is");
   snapkv_session* session = snapkv_session_new(model_, options_, error_, sizeof error_);
-  ASSERT_EQ(snapkv_prefill(session, ids.data(), ids.size(), nullptr, nullptr, error_,
-                           sizeof error_),
-            SNAPKV_OK);
+  ASSERT_EQ(
+      snapkv_prefill(session, ids.data(), ids.size(), nullptr, nullptr, error_, sizeof error_),
+      SNAPKV_OK);
   snapkv_generator* g =
       snapkv_generator_new(session, options_, nullptr, nullptr, 0, error_, sizeof error_);
   snapkv_session_free(session);

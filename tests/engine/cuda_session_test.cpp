@@ -21,7 +21,6 @@
 namespace snapkv::test {
 namespace {
 
-
 class CudaSession : public testing::Test {
  protected:
   void SetUp() override {

@@ -35,8 +35,8 @@ class GeneratorTest : public ::testing::Test {
     std::vector<int32_t> ids;
     for (int64_t i = 0; i < n; ++i) {
       const auto logits = session.logits();
-      ids.push_back(static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) -
-                                         logits.begin()));
+      ids.push_back(
+          static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
       session.decode(ids.back());
     }
     return ids;
@@ -172,8 +172,7 @@ TEST_F(GeneratorTest, AnswersOfABatchAreThoseOfEachAlone) {
 
 TEST_F(GeneratorTest, RefusesAnEmptyStopString) {
   Session session = read();
-  expect_error(ErrorCode::kUsage, {"stop"},
-               [&] { Generator(session, greedy_, {.stops = {""}}); });
+  expect_error(ErrorCode::kUsage, {"stop"}, [&] { Generator(session, greedy_, {.stops = {""}}); });
 }
 
 }  // namespace

@@ -26,9 +26,8 @@ Json golden() {
 }
 
 TEST(GrammarOracle, AnswersAreLlamaCpps) {
-  const auto model = Model::load({.path = SNAPKV_SOURCE_DIR "/models/needle.gguf",
-                                  .device = "cpu",
-                                  .compute = Compute::f32});
+  const auto model = Model::load(
+      {.path = SNAPKV_SOURCE_DIR "/models/needle.gguf", .device = "cpu", .compute = Compute::f32});
   const auto vocabulary = std::make_shared<const GrammarVocabulary>(model->tokenizer());
   const Json document = golden();
   const int64_t n_predict = document.at("n_predict");

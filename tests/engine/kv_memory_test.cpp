@@ -10,7 +10,6 @@
 namespace snapkv::test {
 namespace {
 
-
 SessionOptions with_memory(size_t bytes, const std::string& policy = "snapkv",
                            DType type = DType::f16) {
   SessionOptions options;

@@ -192,8 +192,8 @@ TEST(KvRefresh, TheDecodeLimitChoosesFromAllRows) {
       SessionOptions options = refreshed(32);
       options.kv_type = type;
       options.spill_dir = dir;
-      // The first layer's queries do not depend on what attention sees, so that it keeps the rows of
-      // a prompt that ends here.
+      // The first layer's queries do not depend on what attention sees, so that it keeps the rows
+      // of a prompt that ends here.
       Session whole(model, options);
       whole.prefill(joined(prompt, {answer.begin(), answer.begin() + 8}));
       std::vector<std::vector<int32_t>> expected = first_layer(whole);
@@ -217,7 +217,8 @@ TEST(KvRefresh, AnAnswerFindsWhatItsOwnWordsAskFor) {
   const auto model = test::load_model("needle");
   const std::string filler = "The sailor bought a loaf of bread. The baker went to the well. ";
   std::string text;
-  for (const char* fact : {"The secret number of Rome is 48213.", "The secret number of Doha is 70952."}) {
+  for (const char* fact :
+       {"The secret number of Rome is 48213.", "The secret number of Doha is 70952."}) {
     for (int i = 0; i < 20; ++i) text += filler;
     text += std::string("\n") + fact + "\n";
   }
@@ -237,8 +238,8 @@ TEST(KvRefresh, AnAnswerFindsWhatItsOwnWordsAskFor) {
     std::vector<int32_t> ids;
     for (int i = 0; i < 6; ++i) {
       const auto logits = session.logits();
-      ids.push_back(static_cast<int32_t>(
-          std::max_element(logits.begin(), logits.end()) - logits.begin()));
+      ids.push_back(
+          static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
       session.decode(ids.back());
     }
     return model->detokenize(ids);

@@ -44,8 +44,8 @@ TEST(MemoryPlanTest, AMillionTokensArePlannedIn20Milliseconds) {
       if (critical && policy_info(policy).find("critical") == nullptr) continue;
       if (critical) set_param(options.kv, "critical", true);
       MemoryPlan plan;
-      const double seconds = least_seconds(
-          kMostSeconds, 5, [&] { plan = plan_memory(info, options, 1'000'000); });
+      const double seconds =
+          least_seconds(kMostSeconds, 5, [&] { plan = plan_memory(info, options, 1'000'000); });
       EXPECT_LT(seconds, kMostSeconds) << policy << (critical ? ", critical" : "");
       EXPECT_EQ(plan.hidden_states, 1'000'000u * info.n_embd * sizeof(float));
     }

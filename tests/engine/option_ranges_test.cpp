@@ -47,9 +47,8 @@ void try_fields(const std::vector<Field<Options>>& fields,
       SCOPED_TRACE(field.name + " " + std::to_string(value));
       Options options;
       field.set(options, value);
-      const std::string high = field.high == static_cast<int64_t>(kMostBytes)
-                                   ? "1 EiB"
-                                   : std::to_string(field.high);
+      const std::string high =
+          field.high == static_cast<int64_t>(kMostBytes) ? "1 EiB" : std::to_string(field.high);
       expect_error(ErrorCode::kUsage, {field.name, high}, [&] { use(options); });
     }
   }

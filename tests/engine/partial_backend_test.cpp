@@ -59,9 +59,9 @@ class PartialBackend : public testing::Test {
 
   /// How many warnings name the op.
   int64_t n_warnings(const std::string& op) const {
-    return std::count(warnings_.begin(), warnings_.end(),
-                      "toy has no " + op +
-                          ": the reference computes it in host memory, which is slow");
+    return std::count(
+        warnings_.begin(), warnings_.end(),
+        "toy has no " + op + ": the reference computes it in host memory, which is slow");
   }
   void collect_warnings() {
     set_log_sink([this](LogLevel level, std::string_view message) {

@@ -48,7 +48,9 @@ inline SessionOptions small(const std::string& policy, DType kv_type, int64_t de
   return options;
 }
 
-inline std::vector<int32_t> tokens(int n, uint32_t seed = 1) { return test::generated_ids(n, 512, seed); }
+inline std::vector<int32_t> tokens(int n, uint32_t seed = 1) {
+  return test::generated_ids(n, 512, seed);
+}
 
 /// Lets the session read n tokens, and returns all their rows.
 inline std::shared_ptr<const KvPrefix> read_with_rows(Session& session, int n) {

@@ -218,8 +218,9 @@ TEST(FindSources, RefusesADocumentThatIsNotInThePrompt) {
   EXPECT_EQ(find_in(*model, tokens, attention, " \n").size(), 0U);
   expect_error(ErrorCode::kUsage, {"do not spell the document"},
                [&] { find_in(*model, tokens, attention, "A warm wind"); });
-  expect_error(ErrorCode::kUsage, {"5 tokens and the attention to 1"},
-               [&] { find_in(*model, std::vector<int32_t>(5), {attention.data(), 1}, "x"); });
+  expect_error(ErrorCode::kUsage, {"5 tokens and the attention to 1"}, [&] {
+    find_in(*model, std::vector<int32_t>(5), {attention.data(), 1}, "x");
+  });
 }
 
 }  // namespace

@@ -52,10 +52,9 @@ TEST(EvalCommand, WritesRecordsAndResumes) {
 TEST(EvalCommand, PromptsMayBeMessagesOfAChat) {
   const std::string path = make_folder() + "/out.jsonl";
   const auto task = [&](std::vector<std::string> args, std::vector<std::string> more) {
-    const std::vector<std::string> all = {"-m",        needle_model(), "--out", path,
-                                          "--resume",  "--lengths",    "700",   "--samples",
-                                          "1",         "--kv-budget",  "64",    "--kv-window",
-                                          "16"};
+    const std::vector<std::string> all = {
+        "-m", needle_model(), "--out", path,          "--resume", "--lengths", "700", "--samples",
+        "1",  "--kv-budget",  "64",    "--kv-window", "16"};
     args.insert(args.begin(), "eval");
     args.insert(args.end(), all.begin(), all.end());
     args.insert(args.end(), more.begin(), more.end());

@@ -137,18 +137,18 @@ TEST_F(CompareTest, TwoFilesOfOneConfigurationEach) {
                     path_b = write("b.jsonl", b);
   const std::string table = compare_records({.file_a = path_a, .file_b = path_b});
   // The scores of the shared prompts: A 1 1 1 0 1 1, B 1 0 1 1 0 0.
-  expect_words(table, {"a.jsonl, policy=full\n",
-                       "| policy=snapkv,budget=64 | 6 | 83.3% | 50.0% | -33.3 [",
-                       "] | 1 | 3 | 2 | 0.62 |\n", "2 prompts only in A, 1 only in B"});
+  expect_words(table,
+               {"a.jsonl, policy=full\n", "| policy=snapkv,budget=64 | 6 | 83.3% | 50.0% | -33.3 [",
+                "] | 1 | 3 | 2 | 0.62 |\n", "2 prompts only in A, 1 only in B"});
   EXPECT_EQ(table.find("right from"), std::string::npos) << "all scores are 0 or 1";
   EXPECT_EQ(table, compare_records({.file_a = path_a, .file_b = path_b}));
 }
 
 TEST_F(CompareTest, EveryConfigurationWithABase) {
-  const std::string path =
-      write("r.jsonl", joined({records(kFull, "1111"), records(snapkv_cache(64, 7), "1000"),
-                               records(snapkv_cache(64, 15), "1h10"),
-                               records(snapkv_cache(128, 15), "1111")}));
+  const std::string path = write(
+      "r.jsonl",
+      joined({records(kFull, "1111"), records(snapkv_cache(64, 7), "1000"),
+              records(snapkv_cache(64, 15), "1h10"), records(snapkv_cache(128, 15), "1111")}));
   const std::string table =
       compare_records({.file_a = path, .file_b = path, .base = "policy=snapkv,budget=64,kernel=7"});
   expect_words(table, {"policy=snapkv,budget=64,kernel=7\nB: ", "| policy=full | 4 | 25.0% |",
@@ -161,8 +161,8 @@ TEST_F(CompareTest, EveryConfigurationWithABase) {
 }
 
 TEST_F(CompareTest, TwoConfigurationsOfOneFile) {
-  const std::string path = write(
-      "r.jsonl", joined({records(snapkv_cache(64), "10"), records(snapkv_cache(128), "11")}));
+  const std::string path =
+      write("r.jsonl", joined({records(snapkv_cache(64), "10"), records(snapkv_cache(128), "11")}));
   const auto compare = [&](const std::string& a, const std::string& b) {
     return compare_records({.file_a = path, .file_b = path, .a = a, .b = b});
   };
@@ -206,21 +206,20 @@ TEST_F(CompareTest, EachConfigurationWithTheSameOfTheOtherFile) {
   const std::string table = compare_records({.file_a = a, .file_b = b});
   expect_words(table, {"the same configuration", "| policy=full | 2 | 100.0% | 100.0% |",
                        "| policy=snapkv,budget=64 | 2 | 50.0% | 100.0% |"});
-  const std::string other = write("c.jsonl", joined({records(snapkv_cache(32), "11"),
-                                                     records(snapkv_cache(64), "11")}));
+  const std::string other =
+      write("c.jsonl", joined({records(snapkv_cache(32), "11"), records(snapkv_cache(64), "11")}));
   expect_words(compare_records({.file_a = a, .file_b = other}),
                {"| policy=snapkv,budget=64 | 2 |", "Only in one file: policy=full",
                 "policy=snapkv,budget=32"});
 }
 
 TEST_F(CompareTest, PromptsThatTheFullCacheAnswers) {
-  const std::string a = write("a.jsonl", joined({records(kFull, "1h01"),
-                                                 records(snapkv_cache(64), "10101")})),
+  const std::string a = write("a.jsonl",
+                              joined({records(kFull, "1h01"), records(snapkv_cache(64), "10101")})),
                     b = write("b.jsonl", records(snapkv_cache(128), "11111"));
   CompareOptions options = {.file_a = a, .file_b = b, .a = "budget=64", .of_full = true};
-  expect_words(compare_records(options),
-               {"| policy=snapkv,budget=128 | 3 of 5 | 33.3% | 100.0% |",
-                "1 prompts without a record of the full cache"});
+  expect_words(compare_records(options), {"| policy=snapkv,budget=128 | 3 of 5 | 33.3% | 100.0% |",
+                                          "1 prompts without a record of the full cache"});
   const std::string c =
       write("c.jsonl", joined({records(snapkv_cache(64), "1"), records(snapkv_cache(128), "1")}));
   options = {.file_a = c, .file_b = c, .base = "budget=64", .of_full = true};
@@ -243,10 +242,10 @@ TEST_F(CompareTest, ModelsMustBeTheSame) {
   expect_words(compare(write("b.jsonl", other)), {"| 2 | 100.0% | 50.0% |"});
   for (Json& r : other) r["fingerprint"] = "fedcba9876543210";
   const std::string b = write("b.jsonl", other);
-  test::expect_error(ErrorCode::kUsage,
-                     {"m.gguf (0123456789abcdef)", "renamed.gguf (fedcba9876543210)",
-                      "--any-model"},
-                     [&] { compare(b); });
+  test::expect_error(
+      ErrorCode::kUsage,
+      {"m.gguf (0123456789abcdef)", "renamed.gguf (fedcba9876543210)", "--any-model"},
+      [&] { compare(b); });
   expect_words(compare(b, true), {"| policy=full,model=renamed.gguf | 2 | 100.0% | 50.0% |"});
 }
 
@@ -261,9 +260,9 @@ TEST_F(CompareTest, RefusesWhatCantBePaired) {
   twice["key"] = "p0 | m.gguf 0123456789abcdef bf16 | x";
   refuses(write("b.jsonl", {record("p0", kFull, 1), twice}), {"lines 1 and 2", "prompt p0"});
   // The last of several records with one key counts, as with --resume.
-  expect_words(compare_records({.file_a = a,
-                                .file_b = write("b.jsonl", {record("p0", kFull, 1),
-                                                            record("p0", kFull, 0)})}),
+  expect_words(compare_records(
+                   {.file_a = a,
+                    .file_b = write("b.jsonl", {record("p0", kFull, 1), record("p0", kFull, 0)})}),
                {"| 1 | 100.0% | 0.0% |"});
   Json no_score = record("p0", kFull, 1);
   no_score.erase("score");

@@ -237,7 +237,8 @@ TEST(Page, ChecksItsPathBeforeWork) {
   expect_error(ErrorCode::kUsage, {"no folder", "missing"},
                [] { eval::check_page("missing/x.html"); });
   expect_error(ErrorCode::kUsage, {"a folder"}, [] { eval::check_page("/"); });
-  expect_error(ErrorCode::kRuntime, {"can't make 'missing/x.html'"}, [] { write_file("missing/x.html", ""); });
+  expect_error(ErrorCode::kRuntime, {"can't make 'missing/x.html'"},
+               [] { write_file("missing/x.html", ""); });
 }
 
 }  // namespace

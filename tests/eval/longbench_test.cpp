@@ -120,8 +120,7 @@ TEST_F(Longbench, ChatsAreAroundTheCutPromptOfSomeTasks) {
   const LongbenchOptions cut = {.max_length = 100, .format = format};
   const Prompt prompt = make_longbench(*model, sets[0], sets[0].lines[0], cut);
   const Prompt plain = make_longbench(*model, sets[0], sets[0].lines[0], {.max_length = 100});
-  EXPECT_EQ(prompt.text,
-            "<|im_start|>user\n" + plain.text + "<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(prompt.text, "<|im_start|>user\n" + plain.text + "<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_EQ(prompt.details.at("n_left_out"), plain.details.at("n_left_out"));
   EXPECT_EQ(prompt.details.at("chat_template").at("id"), format.id());
   EXPECT_TRUE(plain.details.at("chat_template").is_null());

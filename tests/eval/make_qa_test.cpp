@@ -28,7 +28,8 @@ constexpr const char* kProse =
     "on the hill. She told every one of them to remember the words \"never trust still water\" "
     "until spring came. Then the wind turned, and it rained.\n\n"
     "For the rest of that week nobody spoke, as there was nothing left that anyone could say. The "
-    "log names the function read_the_log twice. Or so it seemed to the few who had stayed behind in "
+    "log names the function read_the_log twice. Or so it seemed to the few who had stayed behind "
+    "in "
     "that winter.\n";
 
 constexpr const char* kTable =
@@ -116,8 +117,8 @@ TEST_F(MakeQa, EveryFactCanBeAnswered) {
     size_t before = 0;
     for (const MadeQuestion& question : made.questions) {
       EXPECT_TRUE(is_answerable(question, index)) << question.question;
-      EXPECT_TRUE(std::string_view(made.changed).substr(question.at).starts_with(
-          question.answers.front()));
+      EXPECT_TRUE(
+          std::string_view(made.changed).substr(question.at).starts_with(question.answers.front()));
       EXPECT_GT(question.at, before);
       before = question.at;
       EXPECT_EQ((question.question + question.prefix).find_first_of("{}"), std::string::npos);
@@ -167,14 +168,13 @@ TEST_F(MakeQa, FindsValuesOfKeys) {
 }
 
 TEST_F(MakeQa, FindsWhatCodeDefines) {
-  const std::set<std::string> expected = {
-      "What is the value of MAX_DEPTH?|64",
-      "What is the base class of Reader?|BaseReader",
-      "What is the default of size in read?|4096",
-      "What is the default of mode in read?|\"strict\"",
-      "Which exception does read raise?|SizeError",
-      "What is the value of LIMIT?|777",
-      "What is the value of kStep?|31"};
+  const std::set<std::string> expected = {"What is the value of MAX_DEPTH?|64",
+                                          "What is the base class of Reader?|BaseReader",
+                                          "What is the default of size in read?|4096",
+                                          "What is the default of mode in read?|\"strict\"",
+                                          "Which exception does read raise?|SizeError",
+                                          "What is the value of LIMIT?|777",
+                                          "What is the value of kStep?|31"};
   EXPECT_EQ(pairs(read("code")), expected) << "None stands twice, and so does twice";
 }
 
@@ -197,8 +197,7 @@ TEST_F(MakeQa, TheSeedDecides) {
   EXPECT_NE(make().lines, make({.seed = 2}).lines);
   const std::string all = make().lines;
   std::filesystem::remove(folder_ + "/texts/reader.py");
-  EXPECT_TRUE(all.starts_with(make().lines))
-      << "other texts keep their questions";
+  EXPECT_TRUE(all.starts_with(make().lines)) << "other texts keep their questions";
 }
 
 TEST_F(MakeQa, LongTextsAreCutAtSentences) {

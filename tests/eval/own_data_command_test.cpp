@@ -91,7 +91,8 @@ TEST(EvalLongbenchCommand, RunsAndNamesFileAndLine) {
   EXPECT_NE(first.out.find("Left out: vcsum (not supported: word segmentation"), std::string::npos);
   args.push_back("--resume");
   EXPECT_EQ(run(args).out, first.out);
-  EXPECT_NE(first.out.find(" Without the chat template (--chat).\n"), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find(" Without the chat template (--chat).\n"), std::string::npos)
+      << first.out;
   std::vector<std::string> chat_args = args;
   chat_args.insert(chat_args.end(), {"--chat", "--chat-template", "chatml"});
   const Result chat = run(chat_args);
@@ -120,9 +121,8 @@ class EvalQaCommand : public testing::Test {
     std::ofstream(data_) << rome.dump() << "\n";
   }
   Result ask(std::vector<std::string> more) const {
-    std::vector<std::string> args = {"eval",       "qa", "-m",       needle_model(),
-                                     "--data",     data_, "--texts", folder_,
-                                     "--policies", "snapkv"};
+    std::vector<std::string> args = {"eval", "qa",      "-m",    needle_model(), "--data",
+                                     data_,  "--texts", folder_, "--policies",   "snapkv"};
     args.insert(args.end(), more.begin(), more.end());
     return run(args);
   }
@@ -134,8 +134,8 @@ class EvalQaCommand : public testing::Test {
 TEST_F(EvalQaCommand, CountsWhatTheFullCacheAnswersAndResumes) {
   for (const char* mode : {"", "--question-agnostic", "--keep-full"}) {
     SCOPED_TRACE(mode);
-    std::vector<std::string> args = {"--budgets", "128", "--kernels", "15", "--kv-window",
-                                     "16",        "--out", out_,      "--resume"};
+    std::vector<std::string> args = {"--budgets", "128",   "--kernels", "15",      "--kv-window",
+                                     "16",        "--out", out_,        "--resume"};
     if (*mode != 0) args.emplace_back(mode);
     const size_t before = std::filesystem::exists(out_) ? records_of(out_).size() : 0;
     const Result first = ask(args);
@@ -155,8 +155,8 @@ TEST_F(EvalQaCommand, AsksInAChat) {
   EXPECT_EQ(none.code, 2);
   EXPECT_NE(none.err.find("no chat template"), std::string::npos) << none.err;
   EXPECT_EQ(ask({"--system", "Be brief."}).code, 2) << "it needs --chat";
-  const Result chat = ask({"--chat", "--chat-template", "chatml", "--system", "Be brief.",
-                           "--out", out_});
+  const Result chat =
+      ask({"--chat", "--chat-template", "chatml", "--system", "Be brief.", "--out", out_});
   ASSERT_EQ(chat.code, 0) << chat.err;
   const auto record = records_of(out_).at(0);
   EXPECT_EQ(record.at("chat_template").at("system"), "Be brief.");

@@ -70,7 +70,7 @@ TEST(PromptFormat, FindsAQuestionThatTheTemplateTrims) {
     std::string wanted = question;
     wanted.erase(wanted.find_last_not_of(" \n") + 1);
     const std::string found = question_of(*model, prompt);
-  // A token that spans the boundary belongs to the question.
+    // A token that spans the boundary belongs to the question.
     EXPECT_NE(found.find(wanted), std::string::npos) << found;
     EXPECT_LE(found.size(), wanted.size() + 8) << found;
     const std::string before = text_of(*model, prompt, 0, prompt.n_context);
@@ -81,8 +81,9 @@ TEST(PromptFormat, FindsAQuestionThatTheTemplateTrims) {
 
 TEST(PromptFormat, ControlTokensInTextsStayText) {
   const auto model = needle_model();
-  const PromptFormat format = chat_format("{{ bos_token }}{% for m in messages %}{{ m.content }}"
-                                          "{% endfor %}");
+  const PromptFormat format = chat_format(
+      "{{ bos_token }}{% for m in messages %}{{ m.content }}"
+      "{% endfor %}");
   const int32_t bos = model->tokenizer().special().bos;
   ASSERT_GE(bos, 0);
   const std::string spelled = model->tokenizer().token_text(bos);

@@ -314,8 +314,7 @@ TEST(QaRun, CountsWhatTheFullCacheAnswers) {
             std::string::npos)
       << table;
   EXPECT_NE(table.find("0.0% [0.0, 65.8] of 2 |"), std::string::npos) << table;
-  EXPECT_NE(table.find("3 questions about 1 text. The full cache answers 66.7%"),
-            std::string::npos)
+  EXPECT_NE(table.find("3 questions about 1 text. The full cache answers 66.7%"), std::string::npos)
       << table;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target for grammars, JSON schemas and regular expressions: libFuzzer's entry point (preset `fuzz`), also
-// linked into tests/text/grammar, which replays corpus_grammar/ and mutations of it.
+// The fuzz target for grammars, JSON schemas and regular expressions: libFuzzer's entry point
+// (preset `fuzz`), also linked into tests/text/grammar, which replays corpus_grammar/ and mutations
+// of it.
 #include "tests/fuzz/fuzz_grammar.h"
 
 #include <cstdint>

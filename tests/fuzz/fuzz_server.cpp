@@ -28,7 +28,7 @@ class IdleEngine : public RequestEngine {
   std::shared_ptr<RequestUpdates> submit(Request) override { return nullptr; }
   PromptFit fit(Request) const override { return {}; }
   std::shared_ptr<RequestUpdates> make_snapshot(Request, const std::string&,
-                                            const std::string&) override {
+                                                const std::string&) override {
     return nullptr;
   }
   DocumentStore& documents() override { return documents_; }

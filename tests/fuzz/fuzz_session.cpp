@@ -112,9 +112,8 @@ bool read_hostile_session(std::span<const std::byte> bytes,
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const snapkv::test::TimeLimit limit;
-  static const auto model = snapkv::Model::load({.path = SNAPKV_SOURCE_DIR "/models/needle.gguf",
-                                                 .device = "cpu",
-                                                 .n_threads = 1});
+  static const auto model = snapkv::Model::load(
+      {.path = SNAPKV_SOURCE_DIR "/models/needle.gguf", .device = "cpu", .n_threads = 1});
   snapkv::test::read_hostile_session({reinterpret_cast<const std::byte*>(data), size}, model);
   return 0;
 }

@@ -100,8 +100,10 @@ TinyFile experts_file(bool merged = true) {
   file.set("llama.expert_count", uint32_t{4});
   file.set("llama.expert_used_count", uint32_t{2});
   file.tensors["blk.0.ffn_gate_inp.weight"] = {4, 32};
-  for (const auto& [name, shape] : std::map<std::string, std::vector<int64_t>>{
-           {"blk.0.ffn_gate", {48, 32}}, {"blk.0.ffn_up", {48, 32}}, {"blk.0.ffn_down", {32, 48}}}) {
+  for (const auto& [name, shape] :
+       std::map<std::string, std::vector<int64_t>>{{"blk.0.ffn_gate", {48, 32}},
+                                                   {"blk.0.ffn_up", {48, 32}},
+                                                   {"blk.0.ffn_down", {32, 48}}}) {
     file.tensors.erase(name + ".weight");
     if (merged) file.tensors[name + "_exps.weight"] = {4, shape[0], shape[1]};
     for (int e = 0; !merged && e < 4; ++e) {
@@ -192,8 +194,9 @@ TEST(ExpertsFileTest, OtherKindsOfExpertsAreNamed) {
 /// Experts that a token has not chosen add nothing: with all of them the result is another one.
 TEST(ExpertsFileTest, TheNumberOfChosenExpertsMatters) {
   const TempDir folder;
-  const FamilyModel& mixtral = *std::find_if(family_models().begin(), family_models().end(),
-                                             [](const FamilyModel& m) { return m.name == "mixtral"; });
+  const FamilyModel& mixtral =
+      *std::find_if(family_models().begin(), family_models().end(),
+                    [](const FamilyModel& m) { return m.name == "mixtral"; });
   std::vector<std::vector<float>> logits;
   for (const int64_t n_used : {1, 2, 8}) {
     RandomModelShape shape = mixtral.shape;

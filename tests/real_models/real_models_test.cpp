@@ -37,9 +37,9 @@ class RealModel : public testing::TestWithParam<std::string> {
     std::ifstream in(path);
     ASSERT_TRUE(in) << path;
     reference_ = Json::parse(in);
-    model_ = Model::load({.path = std::string(SNAPKV_REAL_MODELS) + "/" +
-                                  reference_.at("file").get<std::string>(),
-                          .compute = Compute::f32});
+    model_ = Model::load(
+        {.path = std::string(SNAPKV_REAL_MODELS) + "/" + reference_.at("file").get<std::string>(),
+         .compute = Compute::f32});
   }
 
   Session session(const PolicyConfig& kv) const {
@@ -120,10 +120,10 @@ TEST_P(RealModel, KeepsTheRowsThatKvpressKeeps) {
   const std::vector<int32_t> ids = kept.at("ids");
   const int64_t budget = kept.at("budget");
   const int window = kept.at("window_size");
-  Session s = session({.budget = budget,
-                       .window_size = window,
-                       .params = {{"kernel_size", kept.at("kernel_size").get<int64_t>()},
-                                  {"pooling", "avg"}}});
+  Session s = session(
+      {.budget = budget,
+       .window_size = window,
+       .params = {{"kernel_size", kept.at("kernel_size").get<int64_t>()}, {"pooling", "avg"}}});
   s.prefill(ids);
   ASSERT_FALSE(kept.at("layers").empty());
   for (const Json& layer : kept.at("layers")) {

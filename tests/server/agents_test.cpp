@@ -15,8 +15,9 @@ namespace {
 const std::string kTool =
     R"("tools": [{"type": "function", "function": {"name": "get", "parameters": {"type": "object",
        "properties": {"city": {"type": "string"}}, "required": ["city"]}}}])";
-const std::string kCall = "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}\n"
-                          "</tool_call>";
+const std::string kCall =
+    "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}\n"
+    "</tool_call>";
 
 class Agents : public Requests {
  protected:
@@ -69,9 +70,11 @@ TEST_F(Agents, GetToolsWhereTheTemplateWritesNone) {
     const std::string all = read(read_chat_completion, history + end).prompt.chat.text;
     EXPECT_TRUE(has(all, R"(<tool_call>
 {"name":"get","arguments":{"city":"Rome"}}
-</tool_call>)")) << all;
-    EXPECT_TRUE(has(all, "<|im_start|>user\n<tool_response>\nsunny\n</tool_response>\n"
-                         "<tool_response>\ndry\n</tool_response><|im_end|>"))
+</tool_call>)"))
+        << all;
+    EXPECT_TRUE(has(all,
+                    "<|im_start|>user\n<tool_response>\nsunny\n</tool_response>\n"
+                    "<tool_response>\ndry\n</tool_response><|im_end|>"))
         << all;
     EXPECT_TRUE(all.starts_with("<|im_start|>system\nBe brief")) << all;
   }
@@ -113,9 +116,9 @@ TEST_F(Agents, AnAnswerThatHasBegunGoesOn) {
     "add_generation_prompt": false})")
                 .prompt.chat.text,
             text);
-  EXPECT_EQ(read(read_chat_completion, begun + R"(, "continue_final_message": false})")
-                .prompt.chat.text,
-            text + "<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(
+      read(read_chat_completion, begun + R"(, "continue_final_message": false})").prompt.chat.text,
+      text + "<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_TRUE(has(error(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"},
     {"role": "assistant", "tool_calls": [{"id": "a", "type": "function",
      "function": {"name": "get", "arguments": "{}"}}]}]})"),
@@ -131,8 +134,8 @@ TEST_F(Agents, CallsThatMustBeMadeEnd) {
   const Request request = chat(one);
   ASSERT_TRUE(request.make_end_finder);
   EXPECT_FALSE(accepts(*request.grammar, kCall + "\n" + kCall));
-  EXPECT_TRUE(accepts(*chat(one + R"(, "parallel_tool_calls": true)").grammar,
-                      kCall + "\n" + kCall));
+  EXPECT_TRUE(
+      accepts(*chat(one + R"(, "parallel_tool_calls": true)").grammar, kCall + "\n" + kCall));
   EXPECT_TRUE(read(read_messages, R"({"max_tokens": 7, "messages":
     [{"role": "user", "content": "x"}], "tools": [{"name": "get", "input_schema": {}}],
     "tool_choice": {"type": "tool", "name": "get"}})")
@@ -188,10 +191,10 @@ TEST_F(Agents, AllowedToolsAreTheOnlyOnes) {
     "allowed_tools": {"mode": "required", "tools": [{"type": "function",
     "function": {"name": "b"}}]}})";
   const Request request = chat(tools);
-  EXPECT_TRUE(accepts(*request.grammar,
-                      "<tool_call>\n{\"name\": \"b\", \"arguments\": {}}\n</tool_call>"));
-  EXPECT_FALSE(accepts(*request.grammar,
-                       "<tool_call>\n{\"name\": \"a\", \"arguments\": {}}\n</tool_call>"));
+  EXPECT_TRUE(
+      accepts(*request.grammar, "<tool_call>\n{\"name\": \"b\", \"arguments\": {}}\n</tool_call>"));
+  EXPECT_FALSE(
+      accepts(*request.grammar, "<tool_call>\n{\"name\": \"a\", \"arguments\": {}}\n</tool_call>"));
   EXPECT_FALSE(has(request.prompt.chat.text, "\"name\": \"a\"")) << request.prompt.chat.text;
 }
 
@@ -252,7 +255,8 @@ TEST_F(Agents, CacheControlIsAccounted) {
   const auto usage = [&](const std::string& system, const std::string& question) {
     Exchange message = exchange(read_messages, R"({"max_tokens": 5, "system": [{"type": "text",
       "text": "Be brief")" + system + R"(}], "messages": [{"role": "user", "content": [
-      {"type": "text", "text": "Hi there")" + question + R"(}]}]})");
+      {"type": "text", "text": "Hi there")" + question +
+                                                   R"(}]}]})");
     RequestUpdates updates;
     PromptRead read;
     read.n_tokens = 100;
@@ -302,9 +306,9 @@ TEST_F(Agents, OfCodexAreUnderstood) {
   EXPECT_TRUE(has(text, R"("name": "apply_patch", "arguments": {"input": "*** Begin"}})")) << text;
   EXPECT_TRUE(has(text, "The input must be a text of this grammar (lark):\\nstart: /x/")) << text;
   EXPECT_TRUE(has(text, "<|im_start|>system\nRules<|im_end|>")) << text;
-  EXPECT_EQ(request.warnings,
-            std::vector<std::string>{
-                "tools[1].type: web_search: this server has no tools of its own"});
+  EXPECT_EQ(
+      request.warnings,
+      std::vector<std::string>{"tools[1].type: web_search: this server has no tools of its own"});
   EXPECT_EQ(count_response_tokens(parse_body(body + "}"), ApiContext{engine_, options_}),
             std::ssize(request.prompt.tokens));
   EXPECT_TRUE(has(error(read_response, R"({"input": "x", "tools": [{"type": "robot"}]})"),
@@ -312,8 +316,8 @@ TEST_F(Agents, OfCodexAreUnderstood) {
 }
 
 TEST_F(Agents, GetTheirOwnNamesOfToolsBack) {
-  Exchange response = exchange(read_response, R"({"input": "x", "stream": true, )" +
-                                                  std::string(kCodexTools) + "}");
+  Exchange response = exchange(
+      read_response, R"({"input": "x", "stream": true, )" + std::string(kCodexTools) + "}");
   RequestUpdates updates;
   push_answer(updates,
               {"<tool_call>\n{\"name\": \"mcp__files__read\", \"arguments\": {}}\n</tool_call>\n"
@@ -346,8 +350,7 @@ const char* const kCustomTool = R"("tools": [{"type": "custom", "custom": {"name
 TEST_F(Agents, CustomToolsOfChatCompletionsAreFunctionsToTheModel) {
   const std::string text = chat(kCustomTool).prompt.chat.text;
   EXPECT_TRUE(has(text, "Runs code\\n\\nThe input must be a text of this grammar (lark):")) << text;
-  const Request chosen =
-      chat(kCustomTool + std::string(R"(, "tool_choice": {"type": "custom",
+  const Request chosen = chat(kCustomTool + std::string(R"(, "tool_choice": {"type": "custom",
            "custom": {"name": "run"}})"));
   EXPECT_TRUE(accepts(*chosen.grammar,
                       "<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\":\"x\"}}\n"
@@ -358,8 +361,8 @@ TEST_F(Agents, CustomToolsOfChatCompletionsAreFunctionsToTheModel) {
       "custom": {"name": "run", "input": "print 1"}}]},
     {"role": "tool", "tool_call_id": "c", "content": "1"}], )" +
                                                          std::string(kCustomTool) + "}");
-  EXPECT_TRUE(has(request.prompt.chat.text,
-                  R"({"name": "run", "arguments": {"input": "print 1"}})"))
+  EXPECT_TRUE(
+      has(request.prompt.chat.text, R"({"name": "run", "arguments": {"input": "print 1"}})"))
       << request.prompt.chat.text;
   const std::string begin = R"({"messages": [{"role": "user", "content": "x"}], )";
   EXPECT_TRUE(has(error(read_chat_completion, begin + R"("tools": [{"type": "robot"}]})"),
@@ -371,10 +374,11 @@ TEST_F(Agents, CustomToolsOfChatCompletionsAreFunctionsToTheModel) {
 
 TEST_F(Agents, CallsOfCustomToolsHoldTheirText) {
   Exchange chat = exchange(read_chat_completion, R"({"messages": [{"role": "user",
-    "content": "x"}], "stream": true, )" + std::string(kCustomTool) + "}");
+    "content": "x"}], "stream": true, )" + std::string(kCustomTool) +
+                                                     "}");
   RequestUpdates updates;
   push_answer(updates, {"<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\": "
-                           "\"a\\nb\"}}\n</tool_call>"});
+                        "\"a\\nb\"}}\n</tool_call>"});
   std::string events;
   while (!chat.answers->complete()) {
     events += chat.answers->take(*updates.next(std::chrono::milliseconds(0)));

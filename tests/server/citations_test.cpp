@@ -31,8 +31,7 @@ TEST_F(Http, ChatsNameTheirSources) {
     {"role": "user", "content": "First. The number is 48213.\n\nSecond.\n\nWhat is the number?\n"}]})";
   const Json kv = Json::parse(post("/v1/chat/completions", body)->body)["kv"];
   ASSERT_EQ(kv["sources"].size(), 1U) << kv;
-  EXPECT_EQ(kv["sources"][0],
-            Json::parse(R"({"message": 1, "begin": 4, "end": 22, "attention": 0.5,
+  EXPECT_EQ(kv["sources"][0], Json::parse(R"({"message": 1, "begin": 4, "end": 22, "attention": 0.5,
                             "text": "The number is 48213."})"));
   const Request request = engine_.requests().back();
   ASSERT_EQ(request.citable.size(), 1U) << "not the system message";
@@ -47,7 +46,8 @@ TEST_F(Http, ChatsNameTheirSources) {
 TEST_F(Http, CompletionsNameTheirSources) {
   engine_.set_script(answer_with_source);
   start();
-  const std::string body = R"({"kv_report": "sources", "prompt": "The number is 48213.\n\nWhich?"})";
+  const std::string body =
+      R"({"kv_report": "sources", "prompt": "The number is 48213.\n\nWhich?"})";
   EXPECT_EQ(Json::parse(post("/v1/completions", body)->body)["kv"]["sources"].size(), 1U);
   EXPECT_EQ(engine_.requests().back().citable[0].text, "The number is 48213.");
   const auto several = post("/v1/completions", R"({"kv_report": "sources", "prompt": ["a", "b"]})");

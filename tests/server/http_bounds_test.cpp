@@ -134,8 +134,9 @@ TEST_F(HttpBounds, ABodyThatWaitsTooLongIsRefused) {
   http_options_.body_wait_seconds = 0.3;
   start();
   const size_t length = http_->most_body() * 8 / 10;
-  const std::string header = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-                             std::to_string(length) + "\r\n\r\n";
+  const std::string header =
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(length) +
+      "\r\n\r\n";
   for (int i = 0; i < 2; ++i) sockets_.push_back(connect_and_send(header));  // they take it all
   ASSERT_TRUE(eventually([&] { return http_->bodies().used() > length; }));
   const int third = connect_and_send(header);
@@ -182,8 +183,7 @@ TEST_F(HttpBounds, MessagesDoNotRepeatARequest) {
        {{"messages", {{{"role", "user"}, {"content", "x"}}}},
         {"tool_choice", {{"type", "function"}, {"function", {{"name", huge}}}}},
         {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}}}},
-      {"/v1/messages",
-       {{"max_tokens", 1}, {"messages", {{{"role", huge}, {"content", "x"}}}}}},
+      {"/v1/messages", {{"max_tokens", 1}, {"messages", {{{"role", huge}, {"content", "x"}}}}}},
       {"/v1/responses", {{"input", {{{"type", huge}}}}}},
       {"/api/chat", {{"messages", {{{"role", huge}}}}}},
       {"/v1/kv/snapshots", {{"name", huge}, {"text", "x"}}}};

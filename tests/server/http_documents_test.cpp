@@ -19,9 +19,13 @@ TEST_F(Http, DocumentsBecomeText) {
     EXPECT_EQ(response->status, 200) << response->body;
     return Json::parse(response->body).value("text", "");
   };
-  EXPECT_EQ(text_of("Gr\xf6\xdf" "e", "letter.txt"), "Größe");
-  EXPECT_NE(text_of("<html><body><p>One</p><script>no</script></body></html>", "a.html").find("One"),
-            std::string::npos);
+  EXPECT_EQ(text_of("Gr\xf6\xdf"
+                    "e",
+                    "letter.txt"),
+            "Größe");
+  EXPECT_NE(
+      text_of("<html><body><p>One</p><script>no</script></body></html>", "a.html").find("One"),
+      std::string::npos);
   EXPECT_EQ(text_of("<html><script>no</script><p>One</p></html>", "a.html").find("no"),
             std::string::npos);
   EXPECT_NE(text_of(make_docx({"First.", "Second."}), "a.docx").find("Second."), std::string::npos);

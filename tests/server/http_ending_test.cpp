@@ -72,8 +72,7 @@ class HttpHalfClosed : public Http {
  protected:
   void SetUp() override {
     http_options_.connection.sign_seconds = 0.1;
-    engine_.set_script(
-        [](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });
+    engine_.set_script([](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });
     start();
   }
   /// Sends a request, closes the client's side, and waits until the engine has the request.

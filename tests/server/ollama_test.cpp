@@ -97,8 +97,8 @@ TEST_F(Http, OllamaErrorsAreATextAndWhatIsMissingIsNamed) {
   ASSERT_TRUE(wrong);
   EXPECT_EQ(wrong->status, 400);
   EXPECT_TRUE(Json::parse(wrong->body)["error"].is_string()) << wrong->body;
-  for (const char* path : {"/v1/embeddings", "/api/embed", "/rerank", "/v1/rerank", "/infill",
-                           "/api/pull"}) {
+  for (const char* path :
+       {"/v1/embeddings", "/api/embed", "/rerank", "/v1/rerank", "/infill", "/api/pull"}) {
     const auto missing = post(path, "{}");
     ASSERT_TRUE(missing);
     EXPECT_EQ(missing->status, 501) << path;
@@ -114,8 +114,7 @@ TEST_F(Http, RequestsHaveIdsAndAnswersWarnings) {
   ASSERT_TRUE(answer);
   EXPECT_TRUE(answer->get_header_value("x-request-id").starts_with("req_"));
   EXPECT_EQ(answer->get_header_value("x-request-id"), answer->get_header_value("request-id"));
-  EXPECT_NE(answer->get_header_value("x-snapkv-warning").find("generic format"),
-            std::string::npos);
+  EXPECT_NE(answer->get_header_value("x-snapkv-warning").find("generic format"), std::string::npos);
   EXPECT_FALSE(client().Get("/v1/models")->has_header("x-snapkv-warning"));
   engine_.set_script([](const Request&, RequestUpdates&) {
     Refused refused(Refused::Kind::context_exceeded, "This model's maximum context length is ...");

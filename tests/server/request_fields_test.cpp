@@ -81,9 +81,9 @@ TEST_F(Requests, ReadVllmsStructuredOutputs) {
   const std::string schema = R"({"type": "integer"})";
   const std::string expected = Grammar::from_json_schema(schema).source();
   for (const auto& [read_exchange, body] : kBodies) {
-    for (const std::string& field : {R"("guided_json": )" + schema,
-                                     std::string(R"("guided_json": "{\"type\": \"integer\"}")"),
-                                     R"("structured_outputs": {"json": )" + schema + "}"}) {
+    for (const std::string& field :
+         {R"("guided_json": )" + schema, std::string(R"("guided_json": "{\"type\": \"integer\"}")"),
+          R"("structured_outputs": {"json": )" + schema + "}"}) {
       const Request request = read(read_exchange, body + ", " + field + "}");
       ASSERT_NE(request.grammar, nullptr) << field;
       EXPECT_EQ(request.grammar->source(), expected) << field;

@@ -103,8 +103,8 @@ TEST(Scheduler, RefusesSlotsOfOtherMakes) {
   }
   EXPECT_TRUE(scheduler.slots().empty());
   EXPECT_EQ(scheduler.stats().bytes_kept, 0u);
-  session.save(
-      path, R"({"text": "a", "prompt_bytes": 1, "input": [], "tokens": [1], "unread": [5]})");
+  session.save(path,
+               R"({"text": "a", "prompt_bytes": 1, "input": [], "tokens": [1], "unread": [5]})");
   EXPECT_GT(scheduler.restore_slot(path), 0);
 }
 

@@ -156,8 +156,8 @@ TEST(Tools, GrammarOfBareParameters) {
             std::string::npos);
   EXPECT_NE(refused(R"({"properties": {"a>b": {}}})").find("\"a>b\" can't be written"),
             std::string::npos);
-  const std::string none = refused(
-      R"({"properties": {"a": {"type": "integer", "minimum": 5, "maximum": 4}}})");
+  const std::string none =
+      refused(R"({"properties": {"a": {"type": "integer", "minimum": 5, "maximum": 4}}})");
   EXPECT_NE(none.find("parameters of f: 'a': "), std::string::npos) << none;
   EXPECT_NE(none.find("no number is between"), std::string::npos) << none;
 }

@@ -201,8 +201,8 @@ std::vector<FamilyModel> olmos() {
 const std::vector<FamilyModel>& family_models() {
   static const std::vector<FamilyModel> models = [] {
     std::vector<FamilyModel> all;
-    for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(),
-                        with_layer_norms()}) {
+    for (auto&& some :
+         {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(), with_layer_norms()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

@@ -68,10 +68,9 @@ class ToyBackend final : public Backend {
 
   Buffer allocate(size_t bytes, const char*) override {
     if (bytes == 0) return {};
-    return Buffer(ToyKernels::of_device(::operator new(bytes, kAlign)), bytes,
-                  [](void* data, size_t, void*) {
-                    ::operator delete(ToyKernels::real(data), kAlign);
-                  });
+    return Buffer(
+        ToyKernels::of_device(::operator new(bytes, kAlign)), bytes,
+        [](void* data, size_t, void*) { ::operator delete(ToyKernels::real(data), kAlign); });
   }
   Buffer allocate_pinned(size_t bytes, const char* what) override {
     return Buffer::host(bytes, what);

@@ -20,15 +20,17 @@ constexpr int64_t kLongReferenceMaxParams = 30'000'000;
 constexpr int64_t kMinTokens = 33;     // of the prompt; more where packed weights need more
 constexpr int64_t kShortTokens = 8;    // prompt tokens that the reference reads for larger models
 constexpr int64_t kDecodedTokens = 4;  // at its end; the rest is too short for packed weights
-// f32: only the cache's rounding to 16 bits and the order of sums differ, by less than this in every
-// token. bf16 and 8 bits: activations are rounded. On trained models, half of the tokens then differ
-// by less than 0.2, one whose activations have outliers by 0.6 (the first of Gemma 3); other weights
-// change every token, by 0.35 where all tokens are nearly as likely, otherwise by several units.
+// f32: only the cache's rounding to 16 bits and the order of sums differ, by less than this in
+// every token. bf16 and 8 bits: activations are rounded. On trained models, half of the tokens then
+// differ by less than 0.2, one whose activations have outliers by 0.6 (the first of Gemma 3); other
+// weights change every token, by 0.35 where all tokens are nearly as likely, otherwise by several
+// units.
 constexpr double kToleranceF32 = 0.05;
 constexpr double kToleranceRounded = 0.3;
 
-// Returns the difference in log-probability of a token that the reference, `b`, would draw: the root
-// of the mean of its square. Unlikely tokens are never sampled, and rounding affects them most.
+// Returns the difference in log-probability of a token that the reference, `b`, would draw: the
+// root of the mean of its square. Unlikely tokens are never sampled, and rounding affects them
+// most.
 double difference(std::span<const float> a, std::span<const float> b) {
   const auto log_sum = [](std::span<const float> logits) {
     const double max = *std::max_element(logits.begin(), logits.end());
@@ -71,8 +73,8 @@ int64_t check_length(const Model& model, DType kv_type) {
 }
 
 // The largest of the tokens' differences; where activations are rounded, the median: single tokens
-// have outliers among their activations, or go to another expert that is nearly as good, while wrong
-// kernels change every token.
+// have outliers among their activations, or go to another expert that is nearly as good, while
+// wrong kernels change every token.
 double summary(const Model& model, std::vector<double> differences) {
   std::sort(differences.begin(), differences.end());
   return model.rounds_activations() ? differences[differences.size() / 2] : differences.back();

@@ -86,7 +86,8 @@ std::vector<SessionOptions> session_variants(const BenchSettings& s, const Model
   std::vector<SessionOptions> variants;
   for (const std::string& type : without_repeats(s.kv_types)) {
     for (size_t p = 0; p < policies.size(); ++p) {
-      const bool has_budgets = policy_info(policies[p]).has_budget && s.cache.session.kv_memory == 0;
+      const bool has_budgets =
+          policy_info(policies[p]).has_budget && s.cache.session.kv_memory == 0;
       for (size_t b = 0; b < (has_budgets ? budgets.size() : 1); ++b) {
         variants.push_back(by_budget[b][p]);
         variants.back().kv_type = parse_kv_type(type);

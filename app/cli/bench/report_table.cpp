@@ -43,8 +43,8 @@ class MarkdownPrinter final : public BenchPrinter {
     has_limits_ = has_limits_ || result.limits;
   }
   void finish() override {
-    write_stdout(fmt::format("\nbuild: snapkv {}, {}; {}\n", version(), last_.backend,
-                             eval::cpu_name()));
+    write_stdout(
+        fmt::format("\nbuild: snapkv {}, {}; {}\n", version(), last_.backend, eval::cpu_name()));
     if (has_limits_) {
       write_stdout(
           "% limit: of what this machine multiplies (ops) or reads (mem) at most, measured\n"

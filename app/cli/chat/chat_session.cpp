@@ -50,8 +50,7 @@ ChatSession::Reading ChatSession::complete_reading(const ChatMessages& conversat
   return {model_->tokenize(chat), std::move(chat.text), true};
 }
 
-std::optional<ChatSession::Reading> ChatSession::new_part(
-    const ChatMessages& conversation) const {
+std::optional<ChatSession::Reading> ChatSession::new_part(const ChatMessages& conversation) const {
   const std::string placeholder = placeholder_for(conversation.messages());
   std::optional<RenderedChat> part =
       chat_after(render(conversation.messages_with_last_answer(placeholder)), placeholder);
@@ -185,13 +184,12 @@ void ChatSession::answer(const Callbacks& callbacks) {
   last_ = std::move(result);
 }
 
-const ChatSession::Reply& ChatSession::ask(const std::string& message,
-                                            const Callbacks& callbacks) {
+const ChatSession::Reply& ChatSession::ask(const std::string& message, const Callbacks& callbacks) {
   return answer_after([&] { conversation_.add("user", message); }, callbacks);
 }
 
 const ChatSession::Reply& ChatSession::ask_instead(const std::string& message,
-                                                    const Callbacks& callbacks) {
+                                                   const Callbacks& callbacks) {
   if (!conversation_.last_user()) fail(ErrorCode::kUsage, "there is no message yet");
   const auto replace = [&] {
     conversation_.take_last_user();
@@ -202,7 +200,7 @@ const ChatSession::Reply& ChatSession::ask_instead(const std::string& message,
 }
 
 const ChatSession::Reply& ChatSession::answer_after(const std::function<void()>& change,
-                                                     const Callbacks& callbacks) {
+                                                    const Callbacks& callbacks) {
   const ChatMessages before = conversation_;
   change();
   const size_t n_messages = conversation_.turns().size();

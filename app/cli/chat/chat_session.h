@@ -106,7 +106,7 @@ class ChatSession {
   Session session_;
   Sampler sampler_;
   ChatMessages conversation_;
-  bool is_current_ = false;       // the session holds the conversation up to the last answer
+  bool is_current_ = false;  // the session holds the conversation up to the last answer
   /// Every row of the last conversation that was read as a whole, for those that begin like it;
   /// null if it would take too much memory.
   std::shared_ptr<const KvPrefix> rows_;

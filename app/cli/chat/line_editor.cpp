@@ -167,7 +167,7 @@ class LineEditor final : public LineReader {
   bool insert_next_ = false;  // `initial_` is still to be inserted
   int pushed_back_ = -1;      // a byte that was read too early; -1: none
   std::function<Completion(const std::string&)> completer_;
-  FILE* screen_;              // stdout, or stderr if only that is a terminal
+  FILE* screen_;  // stdout, or stderr if only that is a terminal
   EditLine* edit_ = nullptr;
   History* history_ = nullptr;
 };

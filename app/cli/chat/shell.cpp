@@ -142,7 +142,8 @@ void ChatShell::show_answer(
     answer = &ask(display_.callbacks());
   } catch (const Error& e) {
     display_.finish();
-    if (e.code() == ErrorCode::kContextExceeded) fail(e.code(), "{}\n{}", message_of(e), ways_to_room());
+    if (e.code() == ErrorCode::kContextExceeded)
+      fail(e.code(), "{}\n{}", message_of(e), ways_to_room());
     if (e.code() == ErrorCode::kCancelled) fail(e.code(), "{}", unchanged);
     throw;
   }

@@ -77,8 +77,8 @@ class ChatShell {
   AnswerDisplay display_;
   CacheSettings cache_;
   int64_t n_ctx_;
-  std::string files_;       // texts of /file for the next message
-  std::string last_files_;  // those that the last message begins with
+  std::string files_;                     // texts of /file for the next message
+  std::string last_files_;                // those that the last message begins with
   std::string too_long_, too_long_name_;  // the last document that did not fit, for /file first
   bool document_failed_ = false;          // so that nobody answers without it, in a pipe
   std::string draft_;                     // a message that could not be sent, to be edited

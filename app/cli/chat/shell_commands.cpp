@@ -208,9 +208,9 @@ void ChatShell::load(const std::string& text) {
   session_.set_conversation(ChatMessages::load(path));
   const ChatMessages& conversation = session_.conversation();
   const bool is_open = !conversation.empty() && conversation.turns().back()["role"] == "user";
-  note(fmt::format("{} from {}; {}", role_counts(conversation), path,
-                   is_open ? "the last one has no answer: /regenerate makes it"
-                           : "the next answer reads them"));
+  note(fmt::format(
+      "{} from {}; {}", role_counts(conversation), path,
+      is_open ? "the last one has no answer: /regenerate makes it" : "the next answer reads them"));
 }
 
 std::string ChatShell::fitting_part(const std::string& text) const {
@@ -266,10 +266,10 @@ void ChatShell::file(const std::string& text) {
   if (text == "first" && !too_long_.empty()) {
     const std::string part = fitting_part(too_long_);
     if (part.empty()) fail(ErrorCode::kContextExceeded, "the context has no room for any of it");
-    add_text(fmt::format("the first {:.0f}% of {}",
-                         100.0 * static_cast<double>(part.size()) /
-                             static_cast<double>(too_long_.size()),
-                         too_long_name_),
+    add_text(fmt::format(
+                 "the first {:.0f}% of {}",
+                 100.0 * static_cast<double>(part.size()) / static_cast<double>(too_long_.size()),
+                 too_long_name_),
              part);
     too_long_.clear();
     document_failed_ = false;
@@ -296,10 +296,10 @@ void ChatShell::stats(const std::string& text) {
                           session.n_past(), plural(session.n_ctx(), "token")));
   if (const auto& last = session_.last_answer()) {
     const Generation& generation = last->generation;
-    const std::string what =
-        !last->is_complete_reading ? "what was new"
-        : last->n_reused > 0       ? fmt::format("after {} that were there", last->n_reused)
-                                   : "the whole chat";
+    const std::string what = !last->is_complete_reading ? "what was new"
+                             : last->n_reused > 0
+                                 ? fmt::format("after {} that were there", last->n_reused)
+                                 : "the whole chat";
     add("last answer", fmt::format("read {} ({}) in {}, {}", plural(last->n_read, "token"), what,
                                    format_seconds(last->read_seconds),
                                    format_rate(last->n_read, last->read_seconds)));
@@ -348,7 +348,8 @@ void ChatShell::policy(const std::string& text) {
       const PolicyParam& param = find_param(policy_info(changed.policy), word.substr(0, equals));
       changed.params[param.name] = parse_value(param, word.substr(equals + 1));
       if (param.name != "budget" && param.name != "ratio") continue;
-      changed.session.kv_memory = 0;  // --kv-memory, budget and ratio are three ways to set one thing
+      changed.session.kv_memory =
+          0;  // --kv-memory, budget and ratio are three ways to set one thing
       if (param.name == "budget") changed.params.erase("ratio");
     }
   }

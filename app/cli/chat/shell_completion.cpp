@@ -81,9 +81,8 @@ Completion complete_path(std::string_view line, size_t begin) {
   return completion;
 }
 
-Completion complete_word(std::string_view line, size_t begin,
-                         const std::vector<std::string>& words, const char* before,
-                         const char* after) {
+Completion complete_word(std::string_view line, size_t begin, const std::vector<std::string>& words,
+                         const char* before, const char* after) {
   Completion completion{begin, {}};
   const std::string_view typed = line.substr(begin);
   for (const std::string& word : words) {

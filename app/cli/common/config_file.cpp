@@ -4,10 +4,10 @@
 #define TOML_EXCEPTIONS 0
 #define TOML_MAX_NESTED_VALUES 4
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 #include <toml++/toml.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>

@@ -17,10 +17,10 @@ void refuse_hopeless_length(const Model& model, std::string_view text, int64_t n
     longest = std::max(longest, model.piece(static_cast<int32_t>(id), true).size());
   }
   // blanks may be joined before a text is cut into tokens
-  const auto n_bytes = text.size() - static_cast<size_t>(std::count_if(
-                                         text.begin(), text.end(), [](char c) {
-                                           return c == ' ' || (c >= '\t' && c <= '\r');
-                                         }));
+  const auto n_bytes =
+      text.size() - static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return c == ' ' || (c >= '\t' && c <= '\r');
+      }));
   const auto least = static_cast<int64_t>(n_bytes / longest);
   if (least <= most) return;
   fail(ErrorCode::kContextExceeded,

@@ -13,11 +13,11 @@ namespace snapkv::cli {
 void PromptSettings::add_options(CLI::App& command, Parts parts) {
   parts_ = parts;
   const bool both = parts == Parts::document_and_question;
-  text_option_ = command
-                     .add_option("-p,--prompt", text_,
-                                 both ? "The prompt, or the question about the document of -f"
-                                      : "The prompt")
-                     ->type_name("TEXT");
+  text_option_ =
+      command
+          .add_option("-p,--prompt", text_,
+                      both ? "The prompt, or the question about the document of -f" : "The prompt")
+          ->type_name("TEXT");
   file_option_ =
       command
           .add_option("-f,--file", file_,

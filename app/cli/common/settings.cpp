@@ -58,9 +58,8 @@ void warn_of_options_without_effect(const CacheSettings& settings) {
 
 bool has_own_memory(const std::string& device) {
   const std::vector<DeviceInfo> all = devices();
-  return std::any_of(all.begin(), all.end(), [&](const DeviceInfo& d) {
-    return d.name == device && d.own_memory;
-  });
+  return std::any_of(all.begin(), all.end(),
+                     [&](const DeviceInfo& d) { return d.name == device && d.own_memory; });
 }
 
 }  // namespace

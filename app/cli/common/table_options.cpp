@@ -68,9 +68,9 @@ void add_check(CLI::Option& option, const OptionInfo& info) {
 
 std::string flag_names(std::string_view option) {
   static const std::map<std::string, std::string, std::less<>> kOwn = {
-      {"model", "-m,--model"},       {"n_threads", "-t,--threads"}, {"n_ctx", "-c,--ctx-size"},
-      {"temperature", "--temp"},     {"max_tokens", "-n,--n-predict"},
-      {"logit_bias", "-l,--logit-bias"}};
+      {"model", "-m,--model"},          {"n_threads", "-t,--threads"},
+      {"n_ctx", "-c,--ctx-size"},       {"temperature", "--temp"},
+      {"max_tokens", "-n,--n-predict"}, {"logit_bias", "-l,--logit-bias"}};
   if (const auto own = kOwn.find(option); own != kOwn.end()) return own->second;
   std::string name(option);
   for (const SharedParam& shared : shared_params()) {

@@ -24,8 +24,7 @@ Command add_completion_command(CLI::App& root) {
 }
 
 Command add_manual_command(CLI::App& root) {
-  CLI::App* app =
-      root.add_subcommand("manual", "Print the manual page: snapkv manual | man -l -");
+  CLI::App* app = root.add_subcommand("manual", "Print the manual page: snapkv manual | man -l -");
   return {app, [&root] {
             write_stdout(manual_page(root));
             return 0;

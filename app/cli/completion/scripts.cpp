@@ -133,8 +133,8 @@ std::string fish_completion(const CLI::App& root) {
     const std::string condition = fish_quoted("__snapkv_command_is " + name);
     for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
       if (sub->get_group().empty()) continue;
-      script += fmt::format("complete -c snapkv -f -n {} -a {} -d {}\n", condition,
-                            sub->get_name(), fish_quoted(first_line(sub->get_description())));
+      script += fmt::format("complete -c snapkv -f -n {} -a {} -d {}\n", condition, sub->get_name(),
+                            fish_quoted(first_line(sub->get_description())));
     }
     for (const CLI::Option* option : options_of(app)) {
       script += fmt::format("complete -c snapkv -n {}", condition);
@@ -157,18 +157,18 @@ std::string manual_page(const CLI::App& root) {
       ".SH DESCRIPTION\n{}\n",
       version(), roff(root.get_description()));
   for_each_command(root, "", [&](const CLI::App& app, const std::string& name) {
-    page += name.empty() ? std::string(".SH OPTIONS OF ALL COMMANDS\n")
-                         : fmt::format(".SH SNAPKV {}\n{}\n", roff(name),
-                                       roff(app.get_description()));
+    page += name.empty()
+                ? std::string(".SH OPTIONS OF ALL COMMANDS\n")
+                : fmt::format(".SH SNAPKV {}\n{}\n", roff(name), roff(app.get_description()));
     for (const CLI::Option* option : app.get_options()) {
       if (option->get_group().empty()) continue;
       std::vector<std::string> words = option_words(*option);
       if (words.empty()) words.push_back(option->get_name());
       for (std::string& word : words) word = roff(word);
       page += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", fmt::join(words, "\\fR, \\fB"),
-                          takes_value(*option) ? fmt::format(" \\fI{}\\fR",
-                                                             roff(option->get_type_name()))
-                                               : std::string(),
+                          takes_value(*option)
+                              ? fmt::format(" \\fI{}\\fR", roff(option->get_type_name()))
+                              : std::string(),
                           roff(option->get_description()));
     }
   });

@@ -135,8 +135,7 @@ class Asking {
                                    const Model& model) {
     return session_options(cache_of(s, file), s.n_ctx, &model.info());
   }
-  static std::vector<int32_t> question_tokens(const AskSettings& s,
-                                              const chat::DocumentFile& file,
+  static std::vector<int32_t> question_tokens(const AskSettings& s, const chat::DocumentFile& file,
                                               const Model& model) {
     const std::string question = s.question.read();
     if (!utf8::is_valid(question)) fail(ErrorCode::kUsage, "the question is not valid UTF-8");

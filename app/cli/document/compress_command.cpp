@@ -104,18 +104,19 @@ std::string summary(const CompressSettings& s, const Session& session, bool keep
   const size_t file = std::filesystem::file_size(s.output);
   const double ratio = static_cast<double>(stats.kv_bytes_full) / static_cast<double>(file);
   const std::string kept =
-      keeps_all ? fmt::format("every row, in {}", name(stored_kv_type(session.model().info())))
-                : fmt::format("{}, {}", session.options().kv.name,
-                              describe_policy(session.options().kv));
+      keeps_all
+          ? fmt::format("every row, in {}", name(stored_kv_type(session.model().info())))
+          : fmt::format("{}, {}", session.options().kv.name, describe_policy(session.options().kv));
   const std::string full =
       ratio >= 1 ? fmt::format("{:.1f} times as much", ratio)
-                 : std::string("less than the file: layers with sliding windows keep their last "
-                               "rows only, and the file holds every row, for any question");
-  std::string text = fmt::format(
-      "{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {}\n",
-      terminal_text(session.model().info().name, 80), plural(session.n_past(), "token"),
-      format_seconds(seconds), format_rate(session.n_past(), seconds), s.output,
-      format_bytes(file) + ", " + kept, format_bytes(stats.kv_bytes_full), full);
+                 : std::string(
+                       "less than the file: layers with sliding windows keep their last "
+                       "rows only, and the file holds every row, for any question");
+  std::string text =
+      fmt::format("{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {}\n",
+                  terminal_text(session.model().info().name, 80), plural(session.n_past(), "token"),
+                  format_seconds(seconds), format_rate(session.n_past(), seconds), s.output,
+                  format_bytes(file) + ", " + kept, format_bytes(stats.kv_bytes_full), full);
   if (!keeps_all) {
     text +=
         "These rows were chosen before any question was known, and may lack what one asks for; "
@@ -144,8 +145,7 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   prompt.options.progress = progress.callback();
   const int64_t n_tokens = std::ssize(prompt.tokens);
   const bool keeps_all =
-      s.keep_full ||
-      (!chooses_rows(s) && chat::stores_every_row(*model, n_tokens, s.full_limit));
+      s.keep_full || (!chooses_rows(s) && chat::stores_every_row(*model, n_tokens, s.full_limit));
   prompt.makes_prefix = keeps_all;
   const Timer timer;
   Prefill prefill(std::move(prompt));

@@ -45,9 +45,9 @@ void add_compare_options(CLI::App& app, CompareSettings& s) {
 
 Command add_eval_compare(CLI::App& eval) {
   auto s = std::make_shared<CompareSettings>();
-  CLI::App* app =
-      eval.add_subcommand("compare", "Records of two configurations, prompt by prompt: which is "
-                                     "better, and how sure that is");
+  CLI::App* app = eval.add_subcommand("compare",
+                                      "Records of two configurations, prompt by prompt: which is "
+                                      "better, and how sure that is");
   add_compare_options(*app, *s);
   return {app, [s] { return run_compare(*s); }};
 }

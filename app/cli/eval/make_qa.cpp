@@ -40,10 +40,10 @@ int run_make_qa(MakeQaSettings s) {
     const std::vector<std::string> named(
         made.skipped.begin(),
         made.skipped.begin() + static_cast<int64_t>(std::min(kMostNamed, made.skipped.size())));
-    write_stderr(fmt::format(
-        "snapkv: {} of {} files are left out, they are empty or no UTF-8 text: {}{}\n",
-        made.skipped.size(), texts.files.size(), fmt::join(named, ", "),
-        made.skipped.size() > kMostNamed ? ", ..." : ""));
+    write_stderr(
+        fmt::format("snapkv: {} of {} files are left out, they are empty or no UTF-8 text: {}{}\n",
+                    made.skipped.size(), texts.files.size(), fmt::join(named, ", "),
+                    made.skipped.size() > kMostNamed ? ", ..." : ""));
   }
   write_file(s.out, made.lines);
   write_stdout(eval::make_qa_table(made) +

@@ -12,7 +12,6 @@
 namespace snapkv::cli {
 namespace {
 
-
 std::vector<float> reduce_group(const std::vector<std::vector<float>>& heads, bool is_mean) {
   std::vector<float> votes = heads.front();
   for (size_t h = 1; h < heads.size(); ++h) {
@@ -45,9 +44,8 @@ std::vector<float> pool_votes(const std::vector<float>& votes, int kernel_size, 
 std::vector<int32_t> top_positions(std::span<const float> scores, int64_t k) {
   std::vector<int32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return scores[a] > scores[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return scores[a] > scores[b]; });
   order.resize(static_cast<size_t>(std::min<int64_t>(k, std::ssize(order))));
   std::sort(order.begin(), order.end());
   return order;
@@ -98,9 +96,8 @@ std::vector<int32_t> interesting_positions(const HeadRanking& r, int kernel_size
     if (j >= 0 && j < n_prefix && std::ssize(rows) < n) rows.insert(j);
   };
   std::vector<int32_t> by_vote = top_positions(r.votes, n_prefix);
-  std::stable_sort(by_vote.begin(), by_vote.end(), [&](int32_t a, int32_t b) {
-    return r.votes[a] > r.votes[b];
-  });
+  std::stable_sort(by_vote.begin(), by_vote.end(),
+                   [&](int32_t a, int32_t b) { return r.votes[a] > r.votes[b]; });
   // the peak with every position its kernel reaches, and one more on each side, which it does not
   // keep
   const int32_t reach = kernel_size / 2 + 1, peak = static_cast<int32_t>(peak_position(r));

@@ -48,8 +48,7 @@ std::string sources_text(const std::vector<CitedPassage>& passages) {
   if (passages.empty()) return "Sources: none, the answer attends to no passage of the document\n";
   std::string text = "Sources, with the attention that the answer gives them:\n";
   for (const CitedPassage& passage : passages) {
-    text += fmt::format("  {:.2f}  {}\n", passage.source.attention,
-                        on_a_line(passage.text));
+    text += fmt::format("  {:.2f}  {}\n", passage.source.attention, on_a_line(passage.text));
   }
   return text;
 }

@@ -71,9 +71,8 @@ bool has_control(const Model& model, std::span<const int32_t> tokens, bool add_b
   if (special.add_eos && !tokens.empty() && tokens.back() == special.eos) {
     tokens = tokens.first(tokens.size() - 1);
   }
-  return std::any_of(tokens.begin(), tokens.end(), [&](int32_t id) {
-    return tokenizer.is_control(id) && id != special.unk;
-  });
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [&](int32_t id) { return tokenizer.is_control(id) && id != special.unk; });
 }
 
 // The prompt's tokens: its text, or a chat of one message. Says in `report` which it is, and why.
@@ -241,8 +240,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.at_end = session.stats();
   progress.clear();
   if (s.cites && report.after_prefill) {
-    const std::string_view documents[] = {
-        std::string_view(prompt).substr(0, parts.document_bytes)};
+    const std::string_view documents[] = {std::string_view(prompt).substr(0, parts.document_bytes)};
     report.sources = cited_passages(session, tokens, documents);
   }
   if (s.json) write_stdout(to_json(report));

@@ -250,20 +250,18 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
   }
   if (!r.after_prefill) {
     text += line("prompt",
-                 row(plural(r.n_prompt, "token"), r.cancelled_after_seconds,
-                     stop_note(r)),
-                 colour);
+                 row(plural(r.n_prompt, "token"), r.cancelled_after_seconds, stop_note(r)), colour);
   } else {
     text += line("prompt",
                  row(plural(r.n_prompt, "token"), end.prefill_seconds,
                      format_rate(end.n_prompt, end.prefill_seconds)),
                  colour);
     if (parts) text += part_line(end, colour);
-    text += line("answer",
-                 row(plural(std::ssize(r.generation.ids), "token"), end.decode_seconds,
-                     fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds),
-                                 stop_note(r))),
-                 colour);
+    text += line(
+        "answer",
+        row(plural(std::ssize(r.generation.ids), "token"), end.decode_seconds,
+            fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds), stop_note(r))),
+        colour);
     if (r.first_token_seconds) {
       text += line("first token", row("", *r.first_token_seconds, "from the start of the prompt"),
                    colour);

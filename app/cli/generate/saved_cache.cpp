@@ -29,7 +29,8 @@ CacheSettings with_saved(const CacheSettings& given, const SessionOptions& saved
   CacheSettings cache = given;
   if (!is_given("--kv-policy")) cache.policy = saved.kv.name;
   for (const PolicySetting& setting : policy_settings(saved.kv)) {
-    if (!is_given(flag_of(setting.param->option))) cache.params[setting.param->name] = setting.value;
+    if (!is_given(flag_of(setting.param->option)))
+      cache.params[setting.param->name] = setting.value;
   }
   if (!is_given("--kv-type")) cache.session.kv_type = saved.kv_type;
   if (!is_given("--kv-decode-limit")) cache.session.kv_decode_limit = saved.kv_decode_limit;

@@ -36,7 +36,8 @@ InfoPlans make_plans(const InfoSettings& s, const ModelInfo& info) {
   plans.compute = compute == Compute::f32    ? DType::f32
                   : compute == Compute::bf16 ? DType::bf16
                                              : cpu_compute_dtype();
-  plans.free_memory = s.cache.session.memory_limit > 0 ? s.cache.session.memory_limit : free_memory();
+  plans.free_memory =
+      s.cache.session.memory_limit > 0 ? s.cache.session.memory_limit : free_memory();
   plans.kept = plan_memory(info, options, plans.n_tokens, plans.compute);
   plans.longest_kept = longest_prompt(info, options, plans.free_memory, plans.compute);
   options.kv = {.name = "full"};

@@ -130,16 +130,16 @@ std::string types_text(const ModelDescription& d) {
 
 /// "8192 tokens, the whole context, ...", or what fits of it.
 std::string longest_text(const ModelInfo& m, const InfoPlans& p) {
-  const std::string both =
-      fmt::format("{} with the full cache, {} with {}, in {} of free memory",
-                  plural(p.longest_full, "token"), p.longest_kept, p.options.kv.name,
-                  format_bytes(p.free_memory));
+  const std::string both = fmt::format("{} with the full cache, {} with {}, in {} of free memory",
+                                       plural(p.longest_full, "token"), p.longest_kept,
+                                       p.options.kv.name, format_bytes(p.free_memory));
   if (m.n_ctx_train <= 0 || p.longest_kept <= m.n_ctx_train) return both;
   if (p.longest_full <= m.n_ctx_train) {
-    return fmt::format("{}, the whole context, with {}; {} with the full cache, in {} of free "
-                       "memory",
-                       plural(m.n_ctx_train, "token"), p.options.kv.name, p.longest_full,
-                       format_bytes(p.free_memory));
+    return fmt::format(
+        "{}, the whole context, with {}; {} with the full cache, in {} of free "
+        "memory",
+        plural(m.n_ctx_train, "token"), p.options.kv.name, p.longest_full,
+        format_bytes(p.free_memory));
   }
   return fmt::format("{}, the whole context, with any cache; {} of free memory would hold {}",
                      plural(m.n_ctx_train, "token"), format_bytes(p.free_memory),

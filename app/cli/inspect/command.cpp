@@ -76,9 +76,8 @@ int run_inspect(const InspectSettings& s, const CommonSettings& common) {
   ProgressDisplay progress(!common.no_progress, common.verbose);
   options.model = load_model(s.model, progress.callback());
   options.session = session_options(s.cache, 0, &options.model->info());
-  options.tokens = s.as_chat
-                       ? s.chat.tokenize(*options.model, s.model.path, prompt, !s.no_bos)
-                       : options.model->tokenize(prompt, !s.no_bos, !s.plain_text);
+  options.tokens = s.as_chat ? s.chat.tokenize(*options.model, s.model.path, prompt, !s.no_bos)
+                             : options.model->tokenize(prompt, !s.no_bos, !s.plain_text);
   options.shows_control = s.as_chat;
   if (options.tokens.empty()) fail(ErrorCode::kUsage, "the prompt is empty");
   options.progress = progress.callback();

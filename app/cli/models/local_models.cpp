@@ -220,8 +220,8 @@ std::string model_of_folder(const std::string& folder) {
   if (files.size() == 1) return files.front();
   fail(ErrorCode::kUsage,
        "{}: a folder with {}: name one file, or the folder of a Hugging Face model", folder,
-       files.empty() ? "no model" : fmt::format("{} models: {}", files.size(),
-                                                fmt::join(files, ", ")));
+       files.empty() ? "no model"
+                     : fmt::format("{} models: {}", files.size(), fmt::join(files, ", ")));
 }
 
 }  // namespace
@@ -255,9 +255,8 @@ std::string find_model(const std::string& name) {
     std::copy_if(models.begin(), models.end(), std::back_inserter(found), matches);
   };
   keep([&](const LocalModel& model) { return is_called(model, wanted); });
-  keep([&](const LocalModel& model) {
-    return lower(model.name).find(wanted) != std::string::npos;
-  });
+  keep(
+      [&](const LocalModel& model) { return lower(model.name).find(wanted) != std::string::npos; });
   if (found.size() == 1) return found.front().path;
   if (!found.empty()) {
     fail(ErrorCode::kUsage, "'{}' may be any of {} models; name one of them:{}", name, found.size(),

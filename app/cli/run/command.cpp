@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // snapkv run MODEL [FILE...] [QUESTION]: a chat at a terminal, an answer through a pipe, about
 // documents.
+#include "cli/chat/command.h"
+
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -8,7 +10,6 @@
 #include <memory>
 
 #include "base/error.h"
-#include "cli/chat/command.h"
 #include "cli/commands.h"
 #include "cli/common/documents.h"
 #include "cli/generate/cite.h"

@@ -68,9 +68,9 @@ std::string memory_lines(const server::SchedulerOptions& options, uint64_t bodie
     line += ", of which " + format_bytes(*options.prefix_cache) +
             " (--prefix-cache) may keep what prompts begin with";
   }
-  return line + fmt::format(
-                    "\nsnapkv: --body-memory: {} for the bodies of requests; one may have {}\n",
-                    format_bytes(bodies), format_bytes(most_body));
+  return line +
+         fmt::format("\nsnapkv: --body-memory: {} for the bodies of requests; one may have {}\n",
+                     format_bytes(bodies), format_bytes(most_body));
 }
 
 /// Makes the C library give freed memory back to the system rather than keep it for later: large
@@ -86,9 +86,10 @@ void remove_abandoned(const std::string& folder) {
   if (folder.empty()) return;
   const int n = remove_abandoned_files(folder);
   if (n == 0) return;
-  write_stderr(fmt::format("snapkv: --snapshot-dir: removed {} unfinished file{} of servers that "
-                           "were killed\n",
-                           n, n > 1 ? "s" : ""));
+  write_stderr(
+      fmt::format("snapkv: --snapshot-dir: removed {} unfinished file{} of servers that "
+                  "were killed\n",
+                  n, n > 1 ? "s" : ""));
 }
 
 void wait_for_signal_and_drain(server::Service& service) {

@@ -73,9 +73,9 @@ class Answers {
     std::unique_ptr<AnswerParser> parser;
     std::string content, reasoning;
     std::vector<ToolCall> calls;
-    std::vector<AnswerPart::Token> tokens;       ///< for a non-streamed answer
-    std::vector<AnswerPart::Token> text_tokens;  ///< those of them that belong to `content`
-    std::vector<AnswerPart::Token> held_tokens;  ///< tokens since the last piece
+    std::vector<AnswerPart::Token> tokens;         ///< for a non-streamed answer
+    std::vector<AnswerPart::Token> text_tokens;    ///< those of them that belong to `content`
+    std::vector<AnswerPart::Token> held_tokens;    ///< tokens since the last piece
     std::vector<AnswerPart::Token> prompt_tokens;  ///< with Request::scores_prompt
     std::optional<AnswerEnd> end;
     int64_t n_reasoning = 0;  ///< tokens

@@ -19,10 +19,10 @@ class ApiError : public std::runtime_error {
   ApiError(int status_code, const std::string& message, std::string code_text = "",
            const std::string& param_name = "", int retry_seconds = 0);
 
-  int status;         ///< HTTP status
-  std::string code;   ///< "context_length_exceeded"; empty: null
-  std::string param;  ///< the request's field; empty: null
-  int retry_after;    ///< seconds; 0: none
+  int status;                          ///< HTTP status
+  std::string code;                    ///< "context_length_exceeded"; empty: null
+  std::string param;                   ///< the request's field; empty: null
+  int retry_after;                     ///< seconds; 0: none
   std::string anthropic_message = {};  ///< where Anthropic's clients look for other words
 };
 

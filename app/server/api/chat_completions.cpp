@@ -55,9 +55,8 @@ class ChatAnswers : public CompletionAnswers {
               {"function", {{"name", call.name}, {"arguments", arguments}}}};
     }
     const std::string input = arguments.empty() ? "" : custom_input(arguments);
-    return {{"id", call.id},
-            {"type", "custom"},
-            {"custom", {{"name", call.name}, {"input", input}}}};
+    return {
+        {"id", call.id}, {"type", "custom"}, {"custom", {{"name", call.name}, {"input", input}}}};
   }
 
   const ToolCall& call_of(size_t choice, size_t call) const {
@@ -109,8 +108,8 @@ class ChatAnswers : public CompletionAnswers {
     std::vector<Json> changes;
     for (const Piece& piece : pieces) {
       // the text is a part of the arguments, which is known for certain when they are complete
-      const bool waits = piece.kind == Piece::Kind::tool_arguments &&
-                         is_custom(call_of(choice, piece.call));
+      const bool waits =
+          piece.kind == Piece::Kind::tool_arguments && is_custom(call_of(choice, piece.call));
       if (!waits) changes.push_back(changed_choice(choice, delta(choice, piece)));
     }
     if (!tokens.empty()) {
@@ -180,9 +179,8 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   AnswerOptions options = answer_options(request, stream, context);
   options.syntax = std::move(syntax);
   const bool includes_usage = read_includes_usage(body, stream);
-  return {std::move(request),
-          std::make_unique<ChatAnswers>(std::move(options), includes_usage, legacy,
-                                        std::move(custom))};
+  return {std::move(request), std::make_unique<ChatAnswers>(std::move(options), includes_usage,
+                                                            legacy, std::move(custom))};
 }
 
 }  // namespace snapkv::server

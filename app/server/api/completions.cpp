@@ -65,8 +65,7 @@ class TextAnswers : public CompletionAnswers {
                const std::vector<AnswerPart::Token>& tokens) override {
     std::string text;
     for (const Piece& piece : pieces) text += piece.text;
-    const Json logprobs =
-        tokens.empty() ? Json() : text_logprobs_json(tokens, offsets_[choice]);
+    const Json logprobs = tokens.empty() ? Json() : text_logprobs_json(tokens, offsets_[choice]);
     send_chunk(choice_json(choice, text, logprobs, nullptr));
   }
 
@@ -94,14 +93,15 @@ void refuse_of_several(const Fields& body, const Request& request) {
     body.refuse("return_progress", "it is possible with one prompt only");
   }
   if (!reports_positions(request.kv_report) && !reports_sources(request.kv_report)) return;
-  body.refuse("kv_report", fmt::format("{} is possible with one prompt only",
-                                       body.find("kv_report")->dump()));
+  body.refuse("kv_report",
+              fmt::format("{} is possible with one prompt only", body.find("kv_report")->dump()));
 }
 
 void cite(const Fields& body, const std::string& prompt, Request& request) {
   if (!reports_sources(request.kv_report)) return;
   if (request.document != nullptr) {
-    body.refuse("kv_report", "sources are looked for in a prompt's text, and a snapshot keeps none");
+    body.refuse("kv_report",
+                "sources are looked for in a prompt's text, and a snapshot keeps none");
   }
   request.citable = {{0, std::string(text_before_question(prompt))}};
 }

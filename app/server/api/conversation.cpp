@@ -60,8 +60,8 @@ Json read_tool_calls(const Fields& message, const std::string& path) {
     const std::string id = call.text("id").value_or("");
     if (call.text("type").value_or("function") == "custom") {
       const Fields custom(call.need("custom"), name + "custom.");
-      all.push_back(call_json(id, custom.needed_text("name"),
-                              custom_arguments(custom.needed_text("input"))));
+      all.push_back(
+          call_json(id, custom.needed_text("name"), custom_arguments(custom.needed_text("input"))));
     } else {
       all.push_back(call_of(Fields(call.need("function"), name + "function."), id));
     }
@@ -225,15 +225,16 @@ std::vector<CitableText> citable_texts(const Json& messages) {
 AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context,
                      Request& request) {
   const bool is_first = request.document == nullptr;
-  request.prompt.chat = is_first ? render(conversation, context, request.warnings)
-                                 : with_api_errors([&] {
-                                     return chat::render_after(*request.document, conversation);
-                                   });
+  request.prompt.chat =
+      is_first
+          ? render(conversation, context, request.warnings)
+          : with_api_errors([&] { return chat::render_after(*request.document, conversation); });
   request.prompt.tokens = context.model().tokenize(request.prompt.chat, /*add_bos=*/is_first);
   if (reports_sources(request.kv_report)) {
     if (!is_first) {
-      throw bad_request("kv_report", "'kv_report': sources are looked for in messages, and a "
-                                     "snapshot keeps no text");
+      throw bad_request("kv_report",
+                        "'kv_report': sources are looked for in messages, and a "
+                        "snapshot keeps no text");
     }
     request.citable = citable_texts(conversation.messages);
   }

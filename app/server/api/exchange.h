@@ -20,11 +20,11 @@ struct Exchange {
 
 // These throw ApiError, and Error for what the library refuses.
 Exchange read_chat_completion(const Json& body,
-                              const ApiContext& context);               ///< chat_completions.cpp
-Exchange read_completion(const Json& body, const ApiContext& context);  ///< completions.cpp
-Exchange read_response(const Json& body, const ApiContext& context);    ///< responses.cpp
-Exchange read_messages(const Json& body, const ApiContext& context);    ///< messages.cpp
-Exchange read_ollama_chat(const Json& body, const ApiContext& context);      ///< ollama.cpp
+                              const ApiContext& context);                ///< chat_completions.cpp
+Exchange read_completion(const Json& body, const ApiContext& context);   ///< completions.cpp
+Exchange read_response(const Json& body, const ApiContext& context);     ///< responses.cpp
+Exchange read_messages(const Json& body, const ApiContext& context);     ///< messages.cpp
+Exchange read_ollama_chat(const Json& body, const ApiContext& context);  ///< ollama.cpp
 Exchange read_ollama_generate(const Json& body, const ApiContext& context);  ///< ollama.cpp
 
 /// Tokens of the prompt in a body of /v1/messages, including a document that it continues.

@@ -10,8 +10,8 @@ namespace snapkv::server {
 
 Json fit_json(const Json& json, const ApiContext& context) {
   const Fields body(json);
-  Exchange exchange = body.has("messages") ? read_chat_completion(json, context)
-                                           : read_completion(json, context);
+  Exchange exchange =
+      body.has("messages") ? read_chat_completion(json, context) : read_completion(json, context);
   if (!exchange.others.empty()) body.refuse("prompt", "one prompt at a time");
   const PromptFit fit = context.engine.fit(std::move(exchange.request));
   return {{"object", "kv.fit"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Grammars of requests: `grammar` (GBNF), `json_schema`, vLLM's `structured_outputs` and `guided_*`,
-// and `response_format` or its counterpart in another API (JSON that matches a schema).
+// Grammars of requests: `grammar` (GBNF), `json_schema`, vLLM's `structured_outputs` and
+// `guided_*`, and `response_format` or its counterpart in another API (JSON that matches a schema).
 #pragma once
 
 #include <memory>

@@ -161,9 +161,7 @@ class CachePoints {
     text_.clear();
     found_ = true;
   }
-  std::optional<std::string> text() const {
-    return found_ ? std::optional(text_) : std::nullopt;
-  }
+  std::optional<std::string> text() const { return found_ ? std::optional(text_) : std::nullopt; }
 
  private:
   std::string text_;

@@ -112,10 +112,9 @@ Json props_json(const ApiContext& context) {
       {"modalities", {{"vision", false}, {"audio", false}}},
       {"bos_token", variable("bos_token")},
       {"eos_token", variable("eos_token")},
-      {"tool_format",
-       options.tool_template
-           ? chat::format_name(chat::tool_format_or_generic(options.tool_template->source()))
-           : "none"},
+      {"tool_format", options.tool_template ? chat::format_name(chat::tool_format_or_generic(
+                                                  options.tool_template->source()))
+                                            : "none"},
       {"build_info", fmt::format("snapkv {}", version())},
       {"backend", context.model().backend_description()},
       {"kv",

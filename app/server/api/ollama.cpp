@@ -143,8 +143,7 @@ Exchange read_ollama_generate(const Json& json, const ApiContext& context) {
   conversation.messages.push_back({{"role", "user"}, {"content", body.needed_text("prompt")}});
   read_think(body, conversation.template_variables);
   AnswerSyntax syntax = prepare(conversation, context, request);
-  return ollama_exchange(std::move(request), std::move(syntax), body, context,
-                         OllamaApi::generate);
+  return ollama_exchange(std::move(request), std::move(syntax), body, context, OllamaApi::generate);
 }
 
 std::optional<Json> ollama_load_answer(const Json& json, const ApiContext& context, bool chats) {

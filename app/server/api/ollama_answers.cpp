@@ -38,12 +38,11 @@ class OllamaAnswers : public Answers {
     Json all = Json::array();
     for (const ToolCall& call : choice.calls) {
       if (!call.complete()) continue;
-      all.push_back(
-          {{"id", call.id},
-           {"function",
-            {{"index", all.size()},
-             {"name", call.name},
-             {"arguments", parse_held(call.arguments)}}}});
+      all.push_back({{"id", call.id},
+                     {"function",
+                      {{"index", all.size()},
+                       {"name", call.name},
+                       {"arguments", parse_held(call.arguments)}}}});
     }
     return all;
   }

@@ -21,8 +21,7 @@ namespace snapkv::server {
 namespace {
 
 void add_call(Json& messages, const Fields& item, const Json& arguments) {
-  const std::string name =
-      name_in(item.text("namespace").value_or(""), item.needed_text("name"));
+  const std::string name = name_in(item.text("namespace").value_or(""), item.needed_text("name"));
   const Json call = {{"id", item.needed_text("call_id")},
                      {"type", "function"},
                      {"function", {{"name", name}, {"arguments", arguments}}}};
@@ -166,8 +165,7 @@ Exchange read_response(const Json& json, const ApiContext& context) {
   const Fields text = body.inside("text");
   request.grammar = read_grammar(body, request.warnings, {{text, "format"}});
   ResponseTools tools = read_response_tools(body, request.warnings);
-  AnswerSyntax syntax =
-      prepare(read_conversation(body, std::move(tools.tools)), context, request);
+  AnswerSyntax syntax = prepare(read_conversation(body, std::move(tools.tools)), context, request);
   AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
   options.syntax = std::move(syntax);
   return {std::move(request),

@@ -147,7 +147,8 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   prompt.tokens = context.model().tokenize(prompt.chat);
   if (text.empty() || prompt.tokens.empty()) body.refuse("text", "it is empty");
   if (!keep_full && !says_what_is_kept(body)) {
-    keeps_all = chat::stores_every_row(context.model(), std::ssize(prompt.tokens), chat::kFullLimit);
+    keeps_all =
+        chat::stores_every_row(context.model(), std::ssize(prompt.tokens), chat::kFullLimit);
   }
   snapshot.request.keeps_all = keeps_all;
   snapshot.notes =

@@ -79,7 +79,9 @@ Json detokenize(const Json& json, const ApiContext& context) {
 
 Json tokenizer_info_json(const ApiContext& context) {
   const Tokenizer& tokenizer = context.model().tokenizer();
-  const auto text_of = [&](int32_t id) { return id < 0 ? Json() : Json(tokenizer.piece(id, true)); };
+  const auto text_of = [&](int32_t id) {
+    return id < 0 ? Json() : Json(tokenizer.piece(id, true));
+  };
   const SpecialTokens special = tokenizer.special();
   const auto& chat_template = context.options.chat_template;
   return {{"tokenizer_class", "snapkv"},

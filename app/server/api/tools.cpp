@@ -61,8 +61,8 @@ void choose_function(Tools& tools, const Fields& body, const std::string& functi
 void read_parallel(Tools& tools, const Fields& body) {
   const std::optional<bool> parallel = body.boolean("parallel_tool_calls");
   const Json* choice = body.find("tool_choice");
-  const bool names_one = choice != nullptr && choice->is_object() &&
-                         choice->value("type", Json()) != "allowed_tools";
+  const bool names_one =
+      choice != nullptr && choice->is_object() && choice->value("type", Json()) != "allowed_tools";
   tools.parallel = parallel.value_or(!names_one);
 }
 

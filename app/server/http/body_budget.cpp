@@ -12,8 +12,8 @@
 namespace snapkv::server {
 namespace {
 
-/// A sixteenth of the memory is that of the largest body. Two of these parts are for bodies that are
-/// received or whose prompts wait, the others for parsing.
+/// A sixteenth of the memory is that of the largest body. Two of these parts are for bodies that
+/// are received or whose prompts wait, the others for parsing.
 constexpr size_t kParts = 16, kReceivingParts = 2;
 
 /// Amounts up to this one wait for no larger one, and have an eighth of a limit for themselves.

@@ -55,11 +55,7 @@ Ending::Clock::time_point Ending::after(double seconds) const {
 
 Connection::Connection(int socket, SSL* ssl, const ConnectionLimits& limits, const Ending& ending,
                        std::string received)
-    : socket_(socket),
-      ssl_(ssl),
-      limits_(limits),
-      ending_(ending),
-      buffer_(std::move(received)) {
+    : socket_(socket), ssl_(ssl), limits_(limits), ending_(ending), buffer_(std::move(received)) {
   fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK);
   const int on = 1;
   setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // sends tokens without delay
@@ -157,8 +153,8 @@ void Connection::restart_body() {
 Connection::Clock::time_point Connection::read_deadline() const {
   if (in_header_) return phase_end_;
   const double allowed = limits_.read_seconds + static_cast<double>(n_body_) / limits_.body_rate;
-  return std::min({phase_end_, body_begin_ + duration(allowed),
-                   Clock::now() + duration(limits_.read_seconds)});
+  return std::min(
+      {phase_end_, body_begin_ + duration(allowed), Clock::now() + duration(limits_.read_seconds)});
 }
 
 short Connection::events() const {

@@ -51,8 +51,8 @@ bool ConnectionPool::take(std::function<void()> serve, const std::string& addres
 void ConnectionPool::run(Threads::iterator self) {
   std::unique_lock lock(mutex_);
   while (true) {
-    const bool has_work = changed_.wait_for(
-        lock, limits_.idle, [&] { return shutdown_ || !waiting_.empty(); });
+    const bool has_work =
+        changed_.wait_for(lock, limits_.idle, [&] { return shutdown_ || !waiting_.empty(); });
     if (waiting_.empty()) {
       if (!has_work) ended_.splice(ended_.end(), threads_, self);  // the next call joins it
       return;

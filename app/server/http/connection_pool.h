@@ -25,7 +25,7 @@ class ConnectionPool {
 
   struct Limits {
     size_t connections = 0;
-    size_t of_address = 0;  ///< connections from one address
+    size_t of_address = 0;                                     ///< connections from one address
     std::chrono::milliseconds idle = std::chrono::seconds(5);  ///< then a thread ends
   };
 

@@ -106,9 +106,7 @@ HttpServer::~HttpServer() {
   if (tls_ != nullptr) SSL_CTX_free(tls_);
 }
 
-size_t HttpServer::most_body() const {
-  return std::min(options_.most_body, bodies_.most_body());
-}
+size_t HttpServer::most_body() const { return std::min(options_.most_body, bodies_.most_body()); }
 
 int HttpServer::open() {
   errno = 0;

@@ -21,10 +21,10 @@ struct HttpOptions {
   int port = 8080;                ///< 0: any free port
   std::string tls_cert, tls_key;  ///< PEM files; both or neither
   size_t most_connections = 512;
-  size_t most_of_address = 384;         ///< connections from one address
-  size_t most_body = size_t{64} << 20;  ///< bytes of a request's body
-  size_t body_memory = size_t{1} << 30;   ///< for all bodies, from receiving to tokens
-  double body_wait_seconds = 30;           ///< how long a body waits for such memory
+  size_t most_of_address = 384;          ///< connections from one address
+  size_t most_body = size_t{64} << 20;   ///< bytes of a request's body
+  size_t body_memory = size_t{1} << 30;  ///< for all bodies, from receiving to tokens
+  double body_wait_seconds = 30;         ///< how long a body waits for such memory
   ConnectionLimits connection = {};
 };
 

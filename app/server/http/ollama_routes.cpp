@@ -23,10 +23,10 @@ void Service::add_ollama_routes() {
   get("/api/ps", [this](const httplib::Request&, httplib::Response& response) {
     write_json(response, ollama_ps_json(context()));
   });
-  post("/api/show", [](const ApiContext& all, Body& body, const httplib::Request&,
-                       httplib::Response& response) {
-    write_json(response, ollama_show_json(body.json, all));
-  });
+  post("/api/show",
+       [](const ApiContext& all, Body& body, const httplib::Request&, httplib::Response& response) {
+         write_json(response, ollama_show_json(body.json, all));
+       });
   const auto add = [this](const char* path, ReadOllama read, bool chats) {
     post(path, [this, read, chats](const ApiContext& all, Body& body,
                                    const httplib::Request& request, httplib::Response& response) {
@@ -43,8 +43,9 @@ void Service::add_ollama_routes() {
 void Service::add_missing_routes() {
   const auto add = [this](const char* path, const char* what) {
     const std::string message = what;
-    post(path, [message](const ApiContext&, Body&, const httplib::Request&,
-                         httplib::Response&) { throw ApiError(501, message, "not_implemented"); });
+    post(path, [message](const ApiContext&, Body&, const httplib::Request&, httplib::Response&) {
+      throw ApiError(501, message, "not_implemented");
+    });
   };
   constexpr const char* kNoEmbeddings =
       "this server makes no embeddings: the model it has is one that writes text";

@@ -97,8 +97,7 @@ std::optional<PrefillPrompt> Admission::admit(Job& job, bool joins, const Runnin
   if (running.n_answers + request.n > options_.n_parallel) return std::nullopt;
   const RequestPlan& plan = job.plan;
   // prefers free memory: kept sessions and prefixes are dropped only if there is too little
-  if (!store_.reserve(job.memory,
-                      {.running = plan.running_bytes, .reading = plan.reading_bytes})) {
+  if (!store_.reserve(job.memory, {.running = plan.running_bytes, .reading = plan.reading_bytes})) {
     if (!running.frees_memory) {
       fail(ErrorCode::kDoesNotFit, "the request does not fit into the server's memory");
     }
@@ -170,8 +169,7 @@ void Admission::find_prefix(Job& job) {
     if (!request.document->rows) return;
     match.prefix = request.document->rows;
     const int64_t n_document = std::ssize(match.prefix->tokens());
-    match.n_tokens =
-        std::min(n_document, n_document + std::ssize(tokens) - window_size(request));
+    match.n_tokens = std::min(n_document, n_document + std::ssize(tokens) - window_size(request));
   } else {
     if (!request.reuses || policy_info(request.session.kv.name).observes) return;
     match = store_.find_prefix(tokens, job.sessions[0]->n_ctx());
@@ -193,10 +191,9 @@ void Admission::decide_prefix(Job& job) {
   const bool may_keep = store_.may_keep_prefix(shared.bytes + bytes) && request.reuses &&
                         !request.document && job.snapshot_path.empty();
   const int64_t n_new = n_prompt - job.n_reused;
-  const bool is_new =
-      job.prefix.goes_on()
-          ? n_new >= kLeastReuse
-          : static_cast<double>(n_new) > kNewShare * static_cast<double>(n_prompt);
+  const bool is_new = job.prefix.goes_on()
+                          ? n_new >= kLeastReuse
+                          : static_cast<double>(n_new) > kNewShare * static_cast<double>(n_prompt);
   job.makes_prefix = may_keep && n_prompt >= 2 * kLeastReuse && is_new &&
                      store_.reserve(job.memory, {.prefix = bytes});
   if (request.keeps_all) job.makes_prefix = true;  // its memory is part of the plan

@@ -9,9 +9,8 @@
 namespace snapkv::server {
 
 bool Job::done() const {
-  return !answers.empty() &&
-         std::all_of(answers.begin(), answers.end(),
-                     [](const RunningAnswer& a) { return a.done(); });
+  return !answers.empty() && std::all_of(answers.begin(), answers.end(),
+                                         [](const RunningAnswer& a) { return a.done(); });
 }
 
 int n_answers(const Jobs& jobs) {

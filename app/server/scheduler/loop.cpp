@@ -56,10 +56,9 @@ void Loop::take_new_jobs() {
 }
 
 void Loop::begin_reading() {
-  Admission::Group group =
-      admission_.next({.n_answers = n_answers(writer_.jobs()),
-                       .frees_memory = !writer_.jobs().empty() || !snapshots_.jobs().empty() ||
-                                       store_.has_lent()});
+  Admission::Group group = admission_.next(
+      {.n_answers = n_answers(writer_.jobs()),
+       .frees_memory = !writer_.jobs().empty() || !snapshots_.jobs().empty() || store_.has_lent()});
   if (!group.jobs.empty()) admission_.put_back(reader_.begin(std::move(group)));
 }
 
@@ -103,14 +102,13 @@ void Loop::publish() {
   counts_.n_writing = count(snapshots_.jobs());
   counts_.n_grammars = writer_.n_grammars();
   store_.count(counts_);
-  queue_.publish(counts_,
-                 {.n_waiting = counts_.n_waiting,
-                  .n_running = n_answers(reader_.jobs()) + n_answers(writer_.jobs()),
-                  .is_reading = counts_.n_reading > 0,
-                  .free_bytes = store_.free_for_requests(),
-                  .idle = counts_.n_waiting + counts_.n_reading + counts_.n_answering +
-                              counts_.n_writing ==
-                          0});
+  queue_.publish(counts_, {.n_waiting = counts_.n_waiting,
+                           .n_running = n_answers(reader_.jobs()) + n_answers(writer_.jobs()),
+                           .is_reading = counts_.n_reading > 0,
+                           .free_bytes = store_.free_for_requests(),
+                           .idle = counts_.n_waiting + counts_.n_reading + counts_.n_answering +
+                                       counts_.n_writing ==
+                                   0});
 }
 
 /// Ends the requests that are left.

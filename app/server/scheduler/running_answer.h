@@ -64,7 +64,7 @@ class RunningAnswer {
   Generator generator_;
   std::string raw_text_;
   int64_t n_unsaid_ = 0;  // tokens since the last part
-  bool ended_ = false;  // the client has been told
+  bool ended_ = false;    // the client has been told
   Clock::time_point began_ = Clock::now(), last_token_ = began_;
   double longest_gap_ = 0;
 };

@@ -134,9 +134,7 @@ class CpuBackend final : public HostBackend {
   DType compute_dtype() const override { return ctx_.compute; }
   bool rounds_activations() const override { return ctx_.rounds_activations; }
   int n_threads() const override { return ctx_.n_threads; }
-  size_t library_bytes(int64_t n_networks) const override {
-    return cpu::library_bytes(n_networks);
-  }
+  size_t library_bytes(int64_t n_networks) const override { return cpu::library_bytes(n_networks); }
   ProductTraits products(DType weight) const override { return product_traits(ctx_, weight); }
   Kernels* kernels_to_ask() override { return &kernels_; }
   Kernels& kernels() override { return kernels_; }

@@ -333,8 +333,8 @@ void run_plain(const Context& ctx, DecodeArguments a, int64_t n_seq) {
       return run_plain<Kv, kVec, kSmaller>(ctx, a, n_seq);
     }
   }
-  start_early(ctx, {blocks(a, n_seq), dim3(kPlainThreads), shared},
-              plain_kernel<Kv, kVec, kGroup>, a);
+  start_early(ctx, {blocks(a, n_seq), dim3(kPlainThreads), shared}, plain_kernel<Kv, kVec, kGroup>,
+              a);
 }
 
 /// Whether all rows begin at multiples of 16 bytes. This holds for a cache's rows at every length

@@ -65,10 +65,10 @@ void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
 }
 
 /// Launches a kernel that may start while the one before it still runs (programmatic dependent
-/// launch), which hides the start of the many short kernels of a decode step. The kernel begins with
-/// ptx::let_next_kernel_start() and calls ptx::wait_for_earlier_kernels(); until then it may only
-/// read weights, which no kernel writes, and its pointers to what other kernels write are not __restrict__, since such reads
-/// could pass through a cache that does not see the writes.
+/// launch), which hides the start of the many short kernels of a decode step. The kernel begins
+/// with ptx::let_next_kernel_start() and calls ptx::wait_for_earlier_kernels(); until then it may
+/// only read weights, which no kernel writes, and its pointers to what other kernels write are not
+/// __restrict__, since such reads could pass through a cache that does not see the writes.
 template <typename... P>
 void start_early(const Context& context, const Grid& grid, void (*kernel)(P...),
                  std::type_identity_t<P>... arguments) {

@@ -166,8 +166,7 @@ const char* prepare(Context& ctx, const Tensor& x, void* memory) {
   const auto n_in = static_cast<int>(x.shape[1]);
   const Grid grid{dim3(div_up(n_in, kStepValues), x.shape[0]), dim3(kPrepareThreads)};
   auto* prepared = static_cast<char*>(memory);
-  start_early(ctx, grid,
-              ctx.compute() == DType::f32 ? prepare_kernel<true> : prepare_kernel<false>,
+  start_early(ctx, grid, ctx.compute() == DType::f32 ? prepare_kernel<true> : prepare_kernel<false>,
               static_cast<const float*>(x.data), n_in, prepared);
   return prepared;
 }

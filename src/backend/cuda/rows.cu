@@ -207,9 +207,8 @@ void visit_cache_type(DType dtype, F&& f) {
 
 template <typename Src>
 void run_conversion(Context& ctx, const Grid& grid, DType dst_dtype, const Conversion& c) {
-  visit_cache_type(dst_dtype, [&]<typename Dst>(Dst*) {
-    start_early(ctx, grid, convert_kernel<Src, Dst>, c);
-  });
+  visit_cache_type(
+      dst_dtype, [&]<typename Dst>(Dst*) { start_early(ctx, grid, convert_kernel<Src, Dst>, c); });
 }
 
 char* const* put_pointers(Context& ctx, std::span<void* const> pointers) {

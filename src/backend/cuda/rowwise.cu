@@ -17,8 +17,8 @@ constexpr int kNormThreads = 256;
 constexpr int kNormLoads = 4;  // in flight per thread
 constexpr int64_t kNormStep = 4 * kNormThreads;
 
-/// Loads each thread's share of values `begin` to begin + kNormLoads * kNormStep of a row, as far as
-/// they exist. d is a multiple of 4, the row 16-byte aligned.
+/// Loads each thread's share of values `begin` to begin + kNormLoads * kNormStep of a row, as far
+/// as they exist. d is a multiple of 4, the row 16-byte aligned.
 __device__ __forceinline__ void load_vectors(const float* row, int64_t begin, int64_t d,
                                              float4 (&to)[kNormLoads]) {
 #pragma unroll
@@ -218,8 +218,8 @@ __global__ void add_kernel(float* x, const float* y, float factor, int64_t n) {
 }
 
 // Value i of y, which has n, belongs to row rows[i / n_cols] of x.
-__global__ void add_rows_kernel(float* x, const float* y, const int32_t* rows,
-                                const float* factors, int64_t n, int64_t n_cols) {
+__global__ void add_rows_kernel(float* x, const float* y, const int32_t* rows, const float* factors,
+                                int64_t n, int64_t n_cols) {
   ptx::let_next_kernel_start();
   ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;

@@ -76,8 +76,7 @@ MeasuringBackend::MeasuringBackend(const DeviceTraits& traits, std::span<const c
       next_address_(kFirstAddress) {
   for (const char* what : apart) accounts_.push_back({.what = what});
   accounts_.push_back({.what = {}});
-  kernels_ =
-      std::make_unique<MeasuringKernels>(*this, planned_->kernels_to_ask(), most_workspace_);
+  kernels_ = std::make_unique<MeasuringKernels>(*this, planned_->kernels_to_ask(), most_workspace_);
 }
 
 MeasuringBackend::~MeasuringBackend() = default;

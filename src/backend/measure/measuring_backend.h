@@ -21,8 +21,8 @@ inline constexpr const char* kPackedWeights = "packed weights";
 
 class MeasuringBackend final : public Backend {
  public:
-  /// `traits.device` "auto": planned_backend(). Buffers allocated as one of the labels in `apart` are
-  /// counted apart from all others. Buffers must not outlive this object.
+  /// `traits.device` "auto": planned_backend(). Buffers allocated as one of the labels in `apart`
+  /// are counted apart from all others. Buffers must not outlive this object.
   MeasuringBackend(const DeviceTraits& traits, std::span<const char* const> apart);
   ~MeasuringBackend() override;
 

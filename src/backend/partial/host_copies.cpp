@@ -35,8 +35,9 @@ const void* HostCopies::at(const void* data, size_t bytes) {
     pieces_.push_back({.begin = begin, .end = begin + bytes});
     return data;
   }
-  const auto next = std::upper_bound(pieces_.begin(), pieces_.end(), begin,
-                                     [](const char* p, const Piece& piece) { return p < piece.begin; });
+  const auto next =
+      std::upper_bound(pieces_.begin(), pieces_.end(), begin,
+                       [](const char* p, const Piece& piece) { return p < piece.begin; });
   SNAPKV_CHECK(next != pieces_.begin());
   const Piece& piece = *(next - 1);
   SNAPKV_CHECK(begin + bytes <= piece.end);

@@ -24,13 +24,12 @@ struct HostLayout final : PackedLayout {};
 // ---------------------------------------------------------------- arguments of one type
 
 template <typename T>
-  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-T on_host(HostCopies&, T value) {
+requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) T on_host(HostCopies&, T value) {
   return value;
 }
 template <typename T>
-  requires(std::is_arithmetic_v<T>)
-std::span<const T> on_host(HostCopies&, std::span<const T> values) {
+requires(std::is_arithmetic_v<T>) std::span<const T> on_host(HostCopies&,
+                                                             std::span<const T> values) {
   return values;
 }
 const RopeFrequencies& on_host(HostCopies&, const RopeFrequencies& frequencies) {
@@ -119,7 +118,8 @@ HostConversion on_host(HostCopies& copies, const RowConversion& c) {
   for (int64_t h = 0; h < std::ssize(c.n); ++h) {
     int64_t n_src = c.n[h];  // up to the last row that is read
     if (rows && n_src > 0) {
-      const int32_t* first = rows.view(DType::i32, {c.rows.shape[0], c.rows.shape[1]}).at<int32_t>(h);
+      const int32_t* first =
+          rows.view(DType::i32, {c.rows.shape[0], c.rows.shape[1]}).at<int32_t>(h);
       n_src = *std::max_element(first, first + c.n[h]) + 1;
     }
     host.src[h] = copies.rows(c.src[h], n_src * row_bytes(c.src_dtype, c.head_dim));
@@ -188,10 +188,10 @@ void PartialKernels::run_on_reference(const char* name, const Op& op, Arguments&
   copies.upload();
 }
 
-#define SNAPKV_OP(name, parameters, names)                                       \
-  void PartialKernels::name parameters {                                         \
-    const auto op = [](auto&&... arguments) { ref::name(arguments...); };        \
-    run_on_reference(#name, op, SNAPKV_UNPACK names);                            \
+#define SNAPKV_OP(name, parameters, names)                                \
+  void PartialKernels::name parameters {                                  \
+    const auto op = [](auto&&... arguments) { ref::name(arguments...); }; \
+    run_on_reference(#name, op, SNAPKV_UNPACK names);                     \
   }
 #include "backend/ops.def"
 

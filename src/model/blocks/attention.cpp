@@ -71,8 +71,7 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
 }
 
 /// x [n, heads, head_dim], in place.
-void Attention::normalize_heads(const Norm& norm, const Tensor& x,
-                                const LayerPass& pass) const {
+void Attention::normalize_heads(const Norm& norm, const Tensor& x, const LayerPass& pass) const {
   if (!norm) return;
   const Tensor vectors = context_.spec.family->qk_norm == QkNorm::all_together
                              ? rows(x)

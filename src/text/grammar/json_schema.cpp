@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostSchemaBytes = size_t{1} << 20;
 constexpr int kMostSchemaNesting = 64;
 constexpr int kMostRepetitions = 100000;  // lengths of strings and arrays
-constexpr int kMostSchemas = 10000;  // schemas read, each alternative of anyOf included
+constexpr int kMostSchemas = 10000;       // schemas read, each alternative of anyOf included
 
 // Checks how deep brackets are nested, before a recursive parser reads the text.
 void check_nesting(std::string_view text, const std::string& name) {
@@ -240,8 +240,8 @@ std::string SchemaReader::read_values(const Schema& schema, const Schema& values
                                       const std::string& place) {
   if (!values.is_array() || values.empty()) reject(place, "enum must be a list of values");
   for (const auto& [keyword, value] : schema.items()) {
-    const bool fits = keyword == "type" || keyword == "enum" || keyword == "const" ||
-                      keyword == "nullable";
+    const bool fits =
+        keyword == "type" || keyword == "enum" || keyword == "const" || keyword == "nullable";
     if (!fits && is_constraint(keyword)) {
       leave_out(keyword.c_str(), place,
                 fmt::format("{} beside enum or const is not supported", keyword));
@@ -282,8 +282,9 @@ std::optional<int64_t> SchemaReader::count_of(const Schema& schema, const char* 
            fmt::format("{} must be a whole number of 0 or more, not {}", keyword, value->dump()));
   const auto n = value->get<int64_t>();
   if (n > kMostRepetitions || !work_.take_repetitions(n)) {
-    leave_out(keyword, place, fmt::format("{} {}: at most {} is supported", keyword,
-                                          value->dump(), kMostRepetitions));
+    leave_out(
+        keyword, place,
+        fmt::format("{} {}: at most {} is supported", keyword, value->dump(), kMostRepetitions));
     return std::nullopt;
   }
   return n;

@@ -19,23 +19,38 @@ namespace {
 constexpr std::array<std::string_view, 7> kTypes = {"null",   "boolean", "object", "array",
                                                     "number", "string",  "integer"};
 
-constexpr auto kSupported = std::to_array<std::string_view>(
-    {"$ref",             "allOf",
-     "anyOf",            "oneOf",
-     "type",             "enum",
-     "const",            "properties",
-     "required",         "additionalProperties",
-     "patternProperties", "propertyNames",
-     "minProperties",    "maxProperties",
-     "unevaluatedProperties", "unevaluatedItems",
-     "items",            "prefixItems",
-     "minItems",         "maxItems",
-     "uniqueItems",      "additionalItems",
-     "minLength",        "maxLength",
-     "pattern",          "format",
-     "minimum",          "maximum",
-     "exclusiveMinimum", "exclusiveMaximum",
-     "multipleOf",       "nullable"});
+constexpr auto kSupported = std::to_array<std::string_view>({"$ref",
+                                                             "allOf",
+                                                             "anyOf",
+                                                             "oneOf",
+                                                             "type",
+                                                             "enum",
+                                                             "const",
+                                                             "properties",
+                                                             "required",
+                                                             "additionalProperties",
+                                                             "patternProperties",
+                                                             "propertyNames",
+                                                             "minProperties",
+                                                             "maxProperties",
+                                                             "unevaluatedProperties",
+                                                             "unevaluatedItems",
+                                                             "items",
+                                                             "prefixItems",
+                                                             "minItems",
+                                                             "maxItems",
+                                                             "uniqueItems",
+                                                             "additionalItems",
+                                                             "minLength",
+                                                             "maxLength",
+                                                             "pattern",
+                                                             "format",
+                                                             "minimum",
+                                                             "maximum",
+                                                             "exclusiveMinimum",
+                                                             "exclusiveMaximum",
+                                                             "multipleOf",
+                                                             "nullable"});
 
 constexpr auto kUnsupported = std::to_array<std::string_view>(
     {"not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies",
@@ -181,8 +196,8 @@ Schema merged_numbers(const std::string& keyword, const Schema& a, const Schema&
 Schema merged_keyword(const std::string& keyword, Schema a, const Schema& b,
                       const std::string& place, SchemaWork& work) {
   constexpr std::array<std::string_view, 10> kBounds = {
-      "minimum",   "maximum",   "exclusiveMinimum", "exclusiveMaximum", "minItems",
-      "maxItems",  "minLength", "maxLength",        "minProperties",    "maxProperties"};
+      "minimum",  "maximum",   "exclusiveMinimum", "exclusiveMaximum", "minItems",
+      "maxItems", "minLength", "maxLength",        "minProperties",    "maxProperties"};
   if (a == b) return a;
   if (keyword == "type") return merged_types(a, b, place);
   if (keyword == "enum" && a.is_array() && b.is_array()) return merged_enums(a, b, place, work);

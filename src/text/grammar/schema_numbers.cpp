@@ -198,8 +198,7 @@ void append_decimals(std::vector<std::string>& ways, const Decimal& low, bool ab
     return;
   }
   add(low.whole, low.whole, Fraction(&low.fraction, above_low, nullptr, false, n_fraction).text());
-  add(low.whole + 1, high.whole - 1,
-      Fraction(nullptr, false, nullptr, false, n_fraction).text());
+  add(low.whole + 1, high.whole - 1, Fraction(nullptr, false, nullptr, false, n_fraction).text());
   add(high.whole, high.whole,
       Fraction(nullptr, false, &high.fraction, below_high, n_fraction).text());
 }

@@ -186,14 +186,13 @@ std::string SchemaReader::map_member(const Schema& schema, const std::string& pl
       leave_out("propertyNames", place, "propertyNames beside patternProperties is not supported");
     }
     if (patterns->size() > 1) {
-      leave_out("patternProperties", place,
-                "more than one of patternProperties is not supported");
+      leave_out("patternProperties", place, "more than one of patternProperties is not supported");
     }
     std::string all;
     for (const auto& [pattern, value] : patterns->items()) {
       if (value == false) continue;
-      const std::string key = read_string(
-          {{"pattern", pattern}}, place + "/patternProperties/" + shortened(pattern));
+      const std::string key =
+          read_string({{"pattern", pattern}}, place + "/patternProperties/" + shortened(pattern));
       all += (all.empty() ? "" : " | ") +
              member(key, read(value, place + "/patternProperties/" + shortened(pattern),
                               wish + "-value"));
@@ -205,10 +204,9 @@ std::string SchemaReader::map_member(const Schema& schema, const std::string& pl
   if (others == false) return "";
   const auto names = schema.find("propertyNames");
   const std::string key =
-      names == schema.end()
-          ? rules_.json("string")
-          : read({{"allOf", Schema::array({Schema{{"type", "string"}}, *names})}},
-                 place + "/propertyNames", wish + "-key");
+      names == schema.end() ? rules_.json("string")
+                            : read({{"allOf", Schema::array({Schema{{"type", "string"}}, *names})}},
+                                   place + "/propertyNames", wish + "-key");
   return member(key, read(others, place + "/additionalProperties", wish + "-value"));
 }
 
@@ -219,16 +217,16 @@ std::string SchemaReader::read_map(const Schema& schema, const std::string& plac
   const std::optional<int64_t> most = count_of(schema, "maxProperties", place);
   // as llama.cpp: one with properties, even with none of them, has no others unless it says so
   const bool is_named = schema.contains("properties") || schema.contains("required");
-  const bool is_closed = is_named && !schema.contains("additionalProperties") &&
-                         !schema.contains("patternProperties");
+  const bool is_closed =
+      is_named && !schema.contains("additionalProperties") && !schema.contains("patternProperties");
   const bool says_nothing = !least && !most && !schema.contains("patternProperties") &&
                             !schema.contains("propertyNames") && !is_named;
   if (says_nothing && member_or(schema, "additionalProperties", kAny) == true) {
     return rules_.json("object");
   }
   if (least && most && *least > *most) {
-    reject(place, fmt::format("minProperties {} and maxProperties {}: no object has both", *least,
-                              *most));
+    reject(place,
+           fmt::format("minProperties {} and maxProperties {}: no object has both", *least, *most));
   }
   const std::string member = is_closed || most == 0 ? "" : map_member(schema, place, wish);
   if (member.empty() && least.value_or(0) > 0) {

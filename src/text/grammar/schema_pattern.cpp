@@ -368,16 +368,15 @@ std::optional<std::string> pattern_with_lengths(std::string_view pattern,
   const auto repeated = PatternReader(pattern, place, nullptr).repeated();
   if (!repeated) return std::nullopt;
   const int64_t least = std::max(lengths.least, repeated->least);
-  const std::optional<int64_t> most =
-      lengths.most && repeated->most ? std::min(*lengths.most, *repeated->most)
-      : lengths.most                 ? lengths.most
-                                     : repeated->most;
+  const std::optional<int64_t> most = lengths.most && repeated->most
+                                          ? std::min(*lengths.most, *repeated->most)
+                                      : lengths.most ? lengths.most
+                                                     : repeated->most;
   if (most && least > *most) {
     fail(ErrorCode::kUsage, "{}: pattern '{}': no string has it and minLength or maxLength", place,
          pattern);
   }
-  return fmt::format("{}{{{},{}}}", repeated->character, least,
-                     most ? std::to_string(*most) : "");
+  return fmt::format("{}{{{},{}}}", repeated->character, least, most ? std::to_string(*most) : "");
 }
 
 }  // namespace snapkv::grammar

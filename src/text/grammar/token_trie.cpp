@@ -96,8 +96,7 @@ TokenTrie::Below TokenTrie::beginning_with(int32_t i) const {
   } else {
     const ByteSequence& spelling = found->spelling;
     add_character(texts, found->kind, {});
-    add_rest(i, std::span(spelling.spans).first(spelling.length).subspan(1),
-             texts);
+    add_rest(i, std::span(spelling.spans).first(spelling.length).subspan(1), texts);
   }
   return texts;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Regular expressions as grammars: the texts that they allow, with the standard library's matcher as
-// oracle, and the errors.
+// Regular expressions as grammars: the texts that they allow, with the standard library's matcher
+// as oracle, and the errors.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -34,7 +34,8 @@ TEST(RegexGrammar, AllowsTheTextsThatMatchAsAWhole) {
     const std::regex oracle(pattern, std::regex::ECMAScript);
     for (const std::string& text : texts) {
       EXPECT_EQ(allows(grammar, text), std::regex_match(text, oracle))
-          << "'" << pattern << "', '" << text << "'\n" << grammar.source();
+          << "'" << pattern << "', '" << text << "'\n"
+          << grammar.source();
     }
   }
 }
@@ -47,12 +48,12 @@ TEST(RegexGrammar, KnowsUnicode) {
 }
 
 TEST(RegexGrammar, NamesWhatAGrammarCannotSay) {
-  for (const auto& [pattern, part] : std::vector<std::pair<std::string, std::string>>{
-           {"(?=a)b", "look-ahead"},
-           {"(a)\\1", "reference to a group"},
-           {"\\bword", "word boundary"},
-           {"(a", "expected )"},
-           {"*", "nothing that * repeats"}}) {
+  for (const auto& [pattern, part] :
+       std::vector<std::pair<std::string, std::string>>{{"(?=a)b", "look-ahead"},
+                                                        {"(a)\\1", "reference to a group"},
+                                                        {"\\bword", "word boundary"},
+                                                        {"(a", "expected )"},
+                                                        {"*", "nothing that * repeats"}}) {
     expect_error(ErrorCode::kUsage, {"expression: pattern '" + pattern + "', character ", part},
                  [&] { Grammar::from_regex(pattern, "expression"); });
   }

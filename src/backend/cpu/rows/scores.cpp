@@ -143,16 +143,16 @@ void sum_rows(const CpuContext& ctx, const Tensor& x, const Tensor& weights,
   const int64_t d = x.shape[2], n_blocks = (longest(n) + kBlock - 1) / kBlock;
   ScratchCutter cutter(scratch(sum_rows_workspace(ctx, x, weights, n, out)));
   const auto [rooms, sums] = cut_sums(ctx, d, n, cutter);
-  for_blocks(ctx, n, d, [&, rooms = rooms, sums = sums](int64_t h, int64_t begin, int64_t end,
-                                                        int thread) {
-    double* sum = sums + (h * n_blocks + begin / kBlock) * d;
-    std::fill(sum, sum + d, 0.0);
-    for (int64_t j = begin; j < end; ++j) {
-      const float* row = row_of(x, h, j, rooms + thread * d);
-      const double weight = weights.at<const float>(h)[j];
-      for (int64_t c = 0; c < d; ++c) sum[c] += weight * row[c];
-    }
-  });
+  for_blocks(ctx, n, d,
+             [&, rooms = rooms, sums = sums](int64_t h, int64_t begin, int64_t end, int thread) {
+               double* sum = sums + (h * n_blocks + begin / kBlock) * d;
+               std::fill(sum, sum + d, 0.0);
+               for (int64_t j = begin; j < end; ++j) {
+                 const float* row = row_of(x, h, j, rooms + thread * d);
+                 const double weight = weights.at<const float>(h)[j];
+                 for (int64_t c = 0; c < d; ++c) sum[c] += weight * row[c];
+               }
+             });
   for (int64_t h = 0; h < std::ssize(n); ++h) {
     for (int64_t c = 0; c < d; ++c) {
       double total = 0.0;
@@ -307,8 +307,7 @@ size_t lag_deviations_workspace(const CpuContext& ctx, const Tensor& x, std::spa
 void lag_deviations(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> n,
                     int64_t begin, int64_t lag, const Tensor& out) {
   const int64_t d = x.shape[2], most = longest(n);
-  const int64_t n_chunks =
-      std::max<int64_t>(0, most - begin) / lag;  // complete ones
+  const int64_t n_chunks = std::max<int64_t>(0, most - begin) / lag;  // complete ones
   const int n_threads = team_size(ctx, most * std::ssize(n) * d >= kParallelValues);
   float* rooms = floats(lag_deviations_workspace(ctx, x, n, begin, lag, out));
   for (int64_t h = 0; h < std::ssize(n); ++h) std::fill_n(out.at<float>(h), n[h], 0.0f);

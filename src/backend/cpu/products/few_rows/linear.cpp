@@ -185,7 +185,7 @@ class ProjectJob {
   int n_threads_ = 1;
   int64_t weight_bytes_ = 0;
   int64_t chunk_bytes_ = 0;
-  int64_t n_chunks_ = 0;  // of all projections
+  int64_t n_chunks_ = 0;              // of all projections
   std::array<Prepared, 5> prepared_;  // for gemv_int8, at most 4, and for gemv_bf16
   size_t n_prepared_ = 0;
   std::optional<ChunkShares> shares_;

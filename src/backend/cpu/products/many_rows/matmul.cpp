@@ -88,8 +88,8 @@ size_t lay_out(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed
   const int64_t n_out = weight.shape[0], n_in = weight.shape[1];
   auto layout = std::make_unique<CpuPackedLayout>();
   layout->as_it_is = packed_products_in_bytes(ctx.byte_products, weight.dtype);
-  layout->blocked = !layout->as_it_is &&
-                    (ctx.only_measures || prefers_panels(ctx.compute, n_out, n_in));
+  layout->blocked =
+      !layout->as_it_is && (ctx.only_measures || prefers_panels(ctx.compute, n_out, n_in));
   const bool packs = !layout->as_it_is && packed.workspace == nullptr;
   if (!packs) layout->weight = weight;
   const bool blocked = layout->blocked;
@@ -100,8 +100,8 @@ size_t lay_out(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed
 }
 
 size_t pack_workspace(const CpuContext& ctx, const Tensor& weight, const PackedWeight& packed) {
-  const bool packs = packed.workspace == nullptr &&
-                     !packed_products_in_bytes(ctx.byte_products, weight.dtype);
+  const bool packs =
+      packed.workspace == nullptr && !packed_products_in_bytes(ctx.byte_products, weight.dtype);
   return packs ? pack_panels_workspace(ctx) : 0;
 }
 
@@ -140,8 +140,7 @@ void project_packed(const CpuContext& ctx, const Tensor& x, const PackedWeight& 
   if (layout.as_it_is) {
     return PanelProduct(ctx, {x, layout.weight, bias, out, accumulate}).run();
   }
-  const TileShape whole =
-      tile_shape(ctx, x, layout.shape(ctx, weight), bias, out, accumulate);
+  const TileShape whole = tile_shape(ctx, x, layout.shape(ctx, weight), bias, out, accumulate);
   const TileOperands at{.x = static_cast<char*>(x.data),
                         .w = static_cast<char*>(weight.storage.data()),
                         .bias = static_cast<char*>(bias.data),

@@ -53,7 +53,7 @@ class TiledProduct {
   const Tiling tiling_;
   const bool staged_;  // tiles are computed in scratch memory, then stored
   std::array<std::array<std::shared_ptr<const TileProduct>, 2>, 2> products_;  // [last rows][cols]
-  int64_t library_bytes_ = 0;  // of the product that takes the most
+  int64_t library_bytes_ = 0;               // of the product that takes the most
   std::atomic<int> status_ = dnnl_success;  // nothing may be thrown inside a parallel region
 };
 
