@@ -8,10 +8,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "backend/cpu/target/highway_targets.h"
 #include "format/block_types.h"
 
-// Scalable vectors cannot be array elements; those processors use NEON.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attention/decode_chunk.cpp"
 #include <hwy/foreach_target.h>

@@ -10,12 +10,12 @@
 #include <limits>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/target/highway_targets.h"
 #include "backend/cpu/target/scratch.h"
 #include "backend/cpu/weights/convert.h"
 #include "base/half.h"
 #include "format/block_types.h"
 
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/rows/select.cpp"
 #include <hwy/foreach_target.h>

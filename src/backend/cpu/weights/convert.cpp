@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "backend/cpu/weights/convert.h"
 
-// Scalable vectors cannot be array elements; those processors use NEON.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include "backend/cpu/target/highway_targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/weights/convert.cpp"
 #include <hwy/foreach_target.h>

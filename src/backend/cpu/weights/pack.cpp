@@ -7,11 +7,10 @@
 #include <cstring>
 
 #include "backend/cpu/target/cpu_target.h"
+#include "backend/cpu/target/highway_targets.h"
 #include "backend/cpu/target/scratch.h"
 #include "backend/cpu/weights/convert.h"
 
-// Scalable vectors cannot be array elements; those processors use NEON.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/weights/pack.cpp"
 #include <hwy/foreach_target.h>

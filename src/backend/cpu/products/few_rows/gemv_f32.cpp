@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "backend/cpu/products/few_rows/gemv.h"
+#include "backend/cpu/target/highway_targets.h"
 
-// Scalable vectors cannot be array elements; those processors use NEON.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/products/few_rows/gemv_f32.cpp"
 #include <hwy/foreach_target.h>
@@ -62,23 +61,22 @@ void multiply_tile(const GemvCall& c, int64_t row, int first) {
   }
 }
 
-template <DType T, int R>
-void multiply_rows(const GemvCall& c, int64_t row) {
-  int t = 0;
-  for (; t + 4 <= c.n; t += 4) multiply_tile<T, R, 4>(c, row, t);
-  if (t + 2 <= c.n) {
-    multiply_tile<T, R, 2>(c, row, t);
-    t += 2;
-  }
-  if (t < c.n) multiply_tile<T, R, 1>(c, row, t);
-}
-
 template <DType T>
 void multiply(const GemvCall& c) {
   constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 4 : 2;  // depends on the number of registers
   int64_t row = 0;
-  for (; row + kRows <= c.n_rows; row += kRows) multiply_rows<T, kRows>(c, row);
-  for (; row < c.n_rows; ++row) multiply_rows<T, 1>(c, row);
+  for (; row + kRows <= c.n_rows; row += kRows) {
+    int t = 0;
+    for (; t + 4 <= c.n; t += 4) multiply_tile<T, kRows, 4>(c, row, t);
+    if (t + 2 <= c.n) {
+      multiply_tile<T, kRows, 2>(c, row, t);
+      t += 2;
+    }
+    if (t < c.n) multiply_tile<T, kRows, 1>(c, row, t);
+  }
+  for (; row < c.n_rows; ++row) {  // a few rows, which need no tiles of their own
+    for (int t = 0; t < c.n; ++t) multiply_tile<T, 1, 1>(c, row, t);
+  }
 }
 
 GemvFn find_multiply(DType weight) {

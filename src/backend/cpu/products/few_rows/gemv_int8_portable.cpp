@@ -8,9 +8,8 @@
 #include "backend/cpu/products/few_rows/gemv.h"
 #include "backend/cpu/products/few_rows/gemv_int8_plain.h"
 #include "backend/cpu/target/cpu_target.h"
+#include "backend/cpu/target/highway_targets.h"
 
-// Scalable vectors cannot be array elements; those processors use NEON.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/products/few_rows/gemv_int8_portable.cpp"
 #include <hwy/foreach_target.h>
