@@ -13,13 +13,13 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/finite.h"
+#include "eval/common/characters.h"
 #include "eval/common/porter_stemmer.h"
 
 namespace snapkv::eval {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
 std::string lower(std::string_view text) {
   std::string out(text);

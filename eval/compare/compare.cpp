@@ -29,7 +29,7 @@ struct Side {
 };
 
 /// One group of each side.
-struct Row {
+struct GroupPair {
   const ScoreGroup* a = nullptr;
   const ScoreGroup* b = nullptr;
 };
@@ -98,12 +98,12 @@ void check_models(const ScoreGroup& a, const ScoreGroup& b, bool any_model) {
        name_of(a), name_of(b));
 }
 
-std::vector<Row> rows_of_base(const Side& a, const Side& b) {
+std::vector<GroupPair> rows_of_base(const Side& a, const Side& b) {
   if (a.groups.size() > 1) {
     fail(ErrorCode::kUsage, "--base must leave one configuration of {}, it leaves {}:{}",
          a.file->path, a.groups.size(), list_of(a.groups));
   }
-  std::vector<Row> rows;
+  std::vector<GroupPair> rows;
   for (const ScoreGroup* group : b.groups) {
     if (group != a.groups.front()) rows.push_back({a.groups.front(), group});
   }
@@ -115,8 +115,8 @@ std::vector<Row> rows_of_base(const Side& a, const Side& b) {
 }
 
 /// Pairs each configuration with the same one in the other file; the model may differ.
-std::vector<Row> rows_of_same(const Side& a, const Side& b) {
-  std::vector<Row> rows;
+std::vector<GroupPair> rows_of_same(const Side& a, const Side& b) {
+  std::vector<GroupPair> rows;
   for (const ScoreGroup* group : a.groups) {
     Groups same;
     for (const ScoreGroup* other : b.groups) {
@@ -166,7 +166,7 @@ std::vector<const Score*> scores_of(const ScoreGroup& group, Set set) {
 /// (before and after the question, with rows of several types), all of them must be right.
 using FullAnswers = std::map<std::string, bool>;
 
-FullAnswers full_answers(const Row& row, const std::vector<const ScoreFile*>& files) {
+FullAnswers full_answers(const GroupPair& row, const std::vector<const ScoreFile*>& files) {
   FullAnswers answers;
   for (const ScoreFile* file : files) {
     for (const ScoreGroup& group : file->groups) {
@@ -182,7 +182,7 @@ FullAnswers full_answers(const Row& row, const std::vector<const ScoreFile*>& fi
   return answers;
 }
 
-Pairs pair_up(const Row& row, const std::vector<const ScoreFile*>& files, bool of_full) {
+Pairs pair_up(const GroupPair& row, const std::vector<const ScoreFile*>& files, bool of_full) {
   const std::vector<const Score*> a = scores_of(*row.a, kSetA), b = scores_of(*row.b, kSetB);
   const FullAnswers full = of_full ? full_answers(row, files) : FullAnswers();
   Pairs pairs;
@@ -230,7 +230,8 @@ constexpr const char* kExplanation =
     "resamples).\nwon, lost: prompts with a higher, a lower score in B. p: McNemar's exact test, "
     "two-sided{}.\n";
 
-std::string table_row(const Row& row, const Pairs& pairs, const PairedResult& r, bool of_full) {
+std::string table_row(const GroupPair& row, const Pairs& pairs, const PairedResult& r,
+                      bool of_full) {
   const std::string n =
       of_full ? fmt::format("{} of {}", r.n, pairs.n_paired) : fmt::format("{}", r.n);
   return fmt::format(
@@ -239,7 +240,7 @@ std::string table_row(const Row& row, const Pairs& pairs, const PairedResult& r,
       100 * r.interval.high, r.won, r.lost, r.tied, r.p);
 }
 
-std::string remarks_of(const Row& row, const Pairs& pairs) {
+std::string remarks_of(const GroupPair& row, const Pairs& pairs) {
   std::string text;
   if (pairs.n_only_a + pairs.n_only_b > 0) {
     text += fmt::format("Not paired, {}: {} prompts only in A, {} only in B.\n", row.b->label,
@@ -263,11 +264,11 @@ std::string remarks_of(const ScoreFile& file) {
 }
 
 /// A remark about the configurations for which rows_of_same() found no partner.
-std::string remarks_of_single(const std::vector<Row>& rows, const Side& a, const Side& b) {
+std::string remarks_of_single(const std::vector<GroupPair>& rows, const Side& a, const Side& b) {
   std::vector<std::string> single;
   for (const Groups& groups : {a.groups, b.groups}) {
     for (const ScoreGroup* group : groups) {
-      const bool has_row = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+      const bool has_row = std::any_of(rows.begin(), rows.end(), [&](const GroupPair& row) {
         return row.a == group || row.b == group;
       });
       if (!has_row) single.push_back(group->label);
@@ -276,14 +277,14 @@ std::string remarks_of_single(const std::vector<Row>& rows, const Side& a, const
   return single.empty() ? "" : fmt::format("Only in one file: {}.\n", fmt::join(single, "; "));
 }
 
-std::string comparison_table(const std::vector<Row>& rows,
+std::string comparison_table(const std::vector<GroupPair>& rows,
                              const std::vector<const ScoreFile*>& files, bool of_full) {
   std::string table =
       "| B | pairs | mean A | mean B | B - A | won | lost | tied | p |\n"
       "|---|---|---|---|---|---|---|---|---|\n";
   std::string remarks;
   bool graded = false;
-  for (const Row& row : rows) {
+  for (const GroupPair& row : rows) {
     const Pairs pairs = pair_up(row, files, of_full);
     const PairedResult result = compare_scores(pairs.a, pairs.b);
     table += table_row(row, pairs, result, of_full);
@@ -322,7 +323,7 @@ std::string compare_records(const CompareOptions& o) {
   choose_groups(b);
   const bool by_configuration = !has_base && !is_one_file && !a.is_narrowed && !b.is_narrowed &&
                                 a.groups.size() > 1 && b.groups.size() > 1;
-  std::vector<Row> rows;
+  std::vector<GroupPair> rows;
   std::string remarks;
   if (has_base) {
     rows = rows_of_base(a, b);
@@ -337,7 +338,7 @@ std::string compare_records(const CompareOptions& o) {
     all.push_back(&file);
     remarks += remarks_of(file);
   }
-  for (const Row& row : rows) check_models(*row.a, *row.b, o.any_model);
+  for (const GroupPair& row : rows) check_models(*row.a, *row.b, o.any_model);
   const std::string what_a =
       by_configuration ? "the same configuration" : fmt::format("{}", rows[0].a->label);
   return fmt::format("A: {}, {}\nB: {}\n\n", a.file->path, what_a, b.file->path) +

@@ -28,7 +28,7 @@ std::vector<std::string> texts_of(const JsonField& array) {
   return texts;
 }
 
-const LongbenchTask& find_task(const std::string& wanted) {
+const LongbenchTask& longbench_task(const std::string& wanted) {
   std::string names;
   for (const LongbenchTask& task : longbench_tasks()) {
     if (task.name == wanted) return task;
@@ -46,7 +46,7 @@ std::vector<LongbenchTask> choose_tasks(const std::string& folder,
                                         std::vector<std::string>& left_out) {
   std::vector<LongbenchTask> tasks;
   for (const std::string& name : wanted) {
-    const LongbenchTask& task = find_task(name);
+    const LongbenchTask& task = longbench_task(name);
     if (!task.supported) {
       fail(ErrorCode::kUsage, "LongBench's {} is not supported: word segmentation of Chinese",
            name);

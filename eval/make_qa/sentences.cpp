@@ -5,13 +5,12 @@
 #include <cctype>
 #include <cstdint>
 
+#include "eval/common/characters.h"
+
 namespace snapkv::eval {
 namespace {
 
 constexpr size_t kLongestSentence = 400;
-constexpr std::string_view kSpace = " \t\r\n\f\v";
-
-bool is_space(char c) { return kSpace.find(c) != std::string_view::npos; }
 
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "eval/common/characters.h"
 #include "eval/common/haystack.h"
 #include "eval/common/metrics.h"
 
@@ -119,8 +120,6 @@ std::vector<Piece> generated_filler(const Model& model, Random& random, int64_t 
   }
   return pieces;
 }
-
-bool is_space(char c) { return std::string_view(" \t\r\n").find(c) != std::string_view::npos; }
 
 // Whether this is the end of a sentence. Chinese and Japanese marks need no space after them.
 bool ends_sentence(std::string_view text, bool space_follows) {

@@ -98,7 +98,8 @@ Json new_record(const RunOptions& run, const OverlapOptions& o, const char* part
   return record;
 }
 
-void add_text(const Model& model, const Passage& passage, const OverlapOptions& o, Json& record) {
+void add_text(const Model& model, const OverlapPassage& passage, const OverlapOptions& o,
+              Json& record) {
   const std::span<const int32_t> all = passage.tokens;
   const auto prompt = all.first(static_cast<size_t>(passage.n_prompt));
   const auto rest = all.subspan(static_cast<size_t>(passage.n_prompt));
@@ -114,7 +115,7 @@ void add_text(const Model& model, const Passage& passage, const OverlapOptions& 
 
 /// Observations A and B: the prompt's last windows, and the windows after the prompt.
 Json windows_record(const RunOptions& run, const OverlapOptions& o, int sample) {
-  const Passage passage = make_passage(run, o, sample);
+  const OverlapPassage passage = make_passage(run, o, sample);
   const int64_t n = passage.n_prompt, w = o.window_length;
   const AttentionProbe::Range before_all = {0, n - o.n_windows * w}, before_last = {0, n - w};
   if (before_all.end < 1) {
@@ -154,9 +155,9 @@ Json windows_record(const RunOptions& run, const OverlapOptions& o, int sample) 
 }
 
 /// Joins parts of a prompt and generates the text after it.
-Passage join(const RunOptions& run, const OverlapOptions& o,
-             std::initializer_list<const std::vector<int32_t>*> parts) {
-  Passage passage;
+OverlapPassage join(const RunOptions& run, const OverlapOptions& o,
+                    std::initializer_list<const std::vector<int32_t>*> parts) {
+  OverlapPassage passage;
   for (const std::vector<int32_t>* part : parts) {
     passage.tokens.insert(passage.tokens.end(), part->begin(), part->end());
   }
@@ -170,11 +171,11 @@ Json questions_record(const RunOptions& run, const OverlapOptions& o, int sample
   const OverlapDocument d = make_document(*run.model, o, o.length, sample);
   const int64_t n_doc = std::ssize(d.document), w = o.question_window;
   const AttentionProbe::Range document = {0, n_doc};
-  const auto end_of = [](const Passage& p) { return std::ssize(p.tokens); };
+  const auto end_of = [](const OverlapPassage& p) { return std::ssize(p.tokens); };
 
   // The attention of each question's instruction and answer to the document.
   std::vector<std::vector<Attention>> asked[2];  // [question][layer][range]
-  Passage passages[2];
+  OverlapPassage passages[2];
   const AttentionProbe::Range compared = {0, std::max<int64_t>(1, n_doc - w)};
   for (size_t i = 0; i < 2; ++i) {
     const OverlapDocument::Question& q = d.questions[i];
@@ -187,7 +188,7 @@ Json questions_record(const RunOptions& run, const OverlapOptions& o, int sample
   }
   // The first question before the document: the same columns, shifted.
   const OverlapDocument::Question& q = d.questions[0];
-  const Passage before = join(run, o, {&q.question, &d.document, &q.lead});
+  const OverlapPassage before = join(run, o, {&q.question, &d.document, &q.lead});
   const int64_t moved = std::ssize(q.question), n = before.n_prompt;
   const AttentionProbe::Range columns = {moved, moved + compared.end};
   std::vector<std::vector<Attention>> first;
@@ -208,7 +209,7 @@ Json questions_record(const RunOptions& run, const OverlapOptions& o, int sample
   record["question_window"] = w;
   record["n_document"] = n_doc;
   record["questions"] = {d.questions[0].text, d.questions[1].text};
-  const auto answer = [&](const Passage& p) {
+  const auto answer = [&](const OverlapPassage& p) {
     return run.model->detokenize(std::span(p.tokens).subspan(static_cast<size_t>(p.n_prompt)));
   };
   record["answers"] = {answer(passages[0]), answer(passages[1])};

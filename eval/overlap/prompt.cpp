@@ -54,7 +54,7 @@ OverlapDocument make_document(const Model& model, const OverlapOptions& options,
   return d;
 }
 
-void continue_passage(const RunOptions& run, int64_t n, Passage& passage) {
+void continue_passage(const RunOptions& run, int64_t n, OverlapPassage& passage) {
   const std::vector<size_t> endings = ending_ids(*run.model);
   Session session(run.model, run.configurations.front());
   session.prefill(passage.tokens, {.progress = run.prefill_progress});
@@ -69,10 +69,10 @@ void continue_passage(const RunOptions& run, int64_t n, Passage& passage) {
   }
 }
 
-Passage make_passage(const RunOptions& run, const OverlapOptions& options, int sample) {
+OverlapPassage make_passage(const RunOptions& run, const OverlapOptions& options, int sample) {
   const int64_t n_more = options.n_gen_windows * options.window_length;
   const int64_t n_all = options.length + (options.continue_text ? n_more : 0);
-  Passage passage;
+  OverlapPassage passage;
   if (options.random_tokens) {
     Random random(options.seed * 1'000'003 + static_cast<uint64_t>(sample));
     const auto n_vocab = static_cast<size_t>(run.model->info().n_vocab);

@@ -29,16 +29,16 @@ OverlapDocument make_document(const Model& model, const OverlapOptions& options,
                               int sample);
 
 /// A prompt and the text after it, [prompt, prompt + continuation).
-struct Passage {
+struct OverlapPassage {
   std::vector<int32_t> tokens;
   int64_t n_prompt = 0;
 };
 /// Makes a passage for the part "windows": `length` tokens and n_gen_windows * window_length more.
 /// Calls `cancelled` between tokens.
-Passage make_passage(const RunOptions& run, const OverlapOptions& options, int sample);
+OverlapPassage make_passage(const RunOptions& run, const OverlapOptions& options, int sample);
 
 /// Appends n tokens to the passage, chosen greedily with the full cache, but never one that ends a
 /// line or the answer. Throws kCancelled.
-void continue_passage(const RunOptions& run, int64_t n, Passage& passage);
+void continue_passage(const RunOptions& run, int64_t n, OverlapPassage& passage);
 
 }  // namespace snapkv::eval

@@ -158,7 +158,7 @@ std::string hide(const NeedleTask& task, const std::vector<std::string>& essay, 
 }
 
 // "a, b, and c"
-std::string enumerate(const std::vector<std::string>& names) {
+std::string oxford_list(const std::vector<std::string>& names) {
   if (names.size() == 1) return names[0];
   const std::vector<std::string> head(names.begin(), names.end() - 1);
   return fmt::format("{}, and {}", fmt::join(head, ", "), names.back());
@@ -187,7 +187,7 @@ RulerText make_text(const NeedleTask& task, const std::vector<std::string>& essa
   }
   const bool one = text.outputs.size() == 1;
   const std::string things = singular(task.value) + (one ? "" : "s");
-  const std::string query = enumerate(queries);
+  const std::string query = oxford_list(queries);
   text.context = fmt::format(
       "{} special magic {} {} hidden within the following text. Make sure to memorize it. I will "
       "quiz you about the {} afterwards.\n{}\n",

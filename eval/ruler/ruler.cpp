@@ -30,7 +30,7 @@ const std::vector<RulerTask>& all_tasks() {
   return tasks;
 }
 
-const RulerTask& find_task(const std::string& name) {
+const RulerTask& ruler_task(const std::string& name) {
   for (const RulerTask& task : all_tasks()) {
     if (task.name == name) return task;
   }
@@ -115,7 +115,7 @@ const std::vector<std::string>& ruler_task_names() {
 
 Prompt make_ruler(const Model& model, const RulerOptions& options, const std::string& task_name,
                   int64_t length, int sample) {
-  const RulerTask& task = find_task(task_name);
+  const RulerTask& task = ruler_task(task_name);
   const RulerMaker make = prepare_sample(model, options, task, length, sample);
   const auto n_tokens = [&](int64_t size) { return count_all(model, options, task, make(size)); };
   const int64_t size = largest_size(task.least_size, length, n_tokens);
@@ -145,7 +145,7 @@ std::vector<Item> ruler_items(std::shared_ptr<const Model> model, const RulerOpt
   std::vector<Item> items;
   for (const int64_t length : options.lengths) {
     for (const std::string& task : options.tasks) {
-      check_room(*model, options, find_task(task), length);
+      check_room(*model, options, ruler_task(task), length);
       for (int sample = 0; sample < options.n_samples; ++sample) {
         Item item;
         item.id =
@@ -157,7 +157,7 @@ std::vector<Item> ruler_items(std::shared_ptr<const Model> model, const RulerOpt
         item.score = [](const Prompt& prompt, const std::string& answer) {
           return found_share(answer, prompt.references);
         };
-        item.limit = {.n_predict = find_task(task).n_predict, .ends_at_line = false};
+        item.limit = {.n_predict = ruler_task(task).n_predict, .ends_at_line = false};
         items.push_back(std::move(item));
       }
     }

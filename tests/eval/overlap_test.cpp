@@ -73,13 +73,13 @@ TEST(OverlapPrompts, ContinueInBothWays) {
   options.length = 300;
   options.window_length = 10;
   options.n_gen_windows = 3;
-  const Passage greedy = make_passage(run, options, 0);
+  const OverlapPassage greedy = make_passage(run, options, 0);
   EXPECT_LE(greedy.n_prompt, 300);
   ASSERT_EQ(std::ssize(greedy.tokens), greedy.n_prompt + 30);
   const auto answer = std::span(greedy.tokens).subspan(static_cast<size_t>(greedy.n_prompt));
   EXPECT_EQ(run.model->detokenize(answer).find('\n'), std::string::npos);
   options.continue_text = true;
-  const Passage text = make_passage(run, options, 0);
+  const OverlapPassage text = make_passage(run, options, 0);
   EXPECT_EQ(std::ssize(text.tokens), text.n_prompt + 30);
   options.random_tokens = true;
   EXPECT_EQ(make_passage(run, options, 0).n_prompt, 300);
