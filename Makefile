@@ -60,8 +60,8 @@ clients: build       ## Real clients from PyPI and npm on the server, with MODEL
 	tools/client_walk.py --snapkv $(SNAPKV) -m $(MODEL) --docs docs/clients.md
 
 faults: build        ## Every allocation and call of small runs refused once; 500 runs killed
-	SNAPKV_TEST_FAULTS=1 $(BUILD)/bin/cli_fault_injection_test
-	SNAPKV_TEST_KILLS=500 $(BUILD)/bin/cli_environment_test --gtest_filter='*Killed*'
+	SNAPKV_TEST_FAULTS=1 $(BUILD)/bin/cli_test --gtest_filter='*FaultInjection*'
+	SNAPKV_TEST_KILLS=500 $(BUILD)/bin/cli_test --gtest_filter='*Killed*'
 
 asan:                ## All tests but the pages' under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(MAKE) test SNAPKV_PRESET=asan PAGES=OFF

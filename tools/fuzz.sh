@@ -53,7 +53,7 @@ record() {
 fuzz_hostile_model() {
   make_folder
   run hostile_model env SNAPKV_FUZZ_SECONDS="$seconds" SNAPKV_FUZZ_SEED="$(date +%s)" \
-    TEST_TMPDIR="$folder" build/release/bin/engine_hostile_model_test
+    TEST_TMPDIR="$folder" build/release/bin/engine_test --gtest_filter='HostileModel*'
   record hostile_model "$(sed -n 's/^\([0-9]*\) models, .*/\1/p' "$log")" "$used" - -
 }
 

@@ -8,7 +8,7 @@
 #include "tests/support/gguf_writer.h"
 
 namespace snapkv::test {
-namespace {
+namespace apply_template_tests {
 
 std::string nested(int levels) { return std::string(levels, '[') + std::string(levels, ']'); }
 
@@ -152,5 +152,5 @@ TEST(ApplyTemplate, ErrorsNameWhatIsWrong) {
   }
 }
 
-}  // namespace
+}  // namespace apply_template_tests
 }  // namespace snapkv::test

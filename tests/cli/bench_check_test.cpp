@@ -13,7 +13,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::cli {
-namespace {
+namespace bench_check_tests {
 
 TEST(BenchCheckTest, EveryTypePasses) {
   struct Case {
@@ -72,5 +72,5 @@ TEST(BenchCheckTest, TokensDependOnTheSeedOnly) {
   for (const int n : seen) EXPECT_GT(n, 0);
 }
 
-}  // namespace
+}  // namespace bench_check_tests
 }  // namespace snapkv::cli

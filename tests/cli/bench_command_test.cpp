@@ -12,7 +12,7 @@
 #include "tests/cli/run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace bench_command_tests {
 
 using Json = nlohmann::ordered_json;
 
@@ -306,5 +306,5 @@ TEST(CompareLlamaTest, PrintsRatiosOfAnyLlamaBench) {
   EXPECT_EQ(n_ratios(table[4]), 0) << "llama-bench did not run that depth: " << table[4];
 }
 
-}  // namespace
+}  // namespace bench_command_tests
 }  // namespace snapkv::test

@@ -13,7 +13,7 @@
 #include "cli/bench/roofline.h"
 
 namespace snapkv::cli {
-namespace {
+namespace bench_roofline_tests {
 
 // 2 layers with 4 query heads and 2 KV heads of 4 values. Multiply-adds per token and layer: 128
 // for the queries, 64 each for keys and values, 128 for the output projection, and 288 for the FFN.
@@ -204,5 +204,5 @@ TEST(BenchRooflineTest, TheTableFits80Columns) {
   EXPECT_EQ(text.find("% limit: of what"), std::string::npos) << text;
 }
 
-}  // namespace
+}  // namespace bench_roofline_tests
 }  // namespace snapkv::cli

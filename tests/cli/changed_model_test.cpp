@@ -13,7 +13,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace changed_model_tests {
 
 class ChangedModel : public testing::Test {
  protected:
@@ -82,5 +82,5 @@ TEST_F(ChangedModel, ANanAmongTheWeightsIsNamedOnRequest) {
   EXPECT_EQ(run({"generate", "-m", path_, "-p", "x", "-n", "1", "--check-tensors"}).code, 0);
 }
 
-}  // namespace
+}  // namespace changed_model_tests
 }  // namespace snapkv::test

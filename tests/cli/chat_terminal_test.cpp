@@ -12,7 +12,7 @@
 #include "terminal_session.h"
 
 namespace snapkv::test {
-namespace {
+namespace chat_terminal_tests {
 
 constexpr const char* kCtrlC = "\x03";
 constexpr const char* kCtrlD = "\x04";
@@ -351,5 +351,5 @@ TEST(ChatTerminal, ReasoningIsDimmed) {
   end(chat);
 }
 
-}  // namespace
+}  // namespace chat_terminal_tests
 }  // namespace snapkv::test

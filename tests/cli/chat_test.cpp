@@ -10,7 +10,7 @@
 #include "tests/support/hf_folder.h"
 
 namespace snapkv::test {
-namespace {
+namespace chat_tests {
 
 using namespace std::string_literals;
 
@@ -481,5 +481,5 @@ TEST(Chat, GenerateSaysThatTheTemplateWasNotUsed) {
   EXPECT_TRUE(contains(none.err, "has no chat template")) << none.err;
 }
 
-}  // namespace
+}  // namespace chat_tests
 }  // namespace snapkv::test

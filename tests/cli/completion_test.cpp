@@ -11,7 +11,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace completion_tests {
 
 std::string output_of(const std::string& shell_command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(shell_command.c_str(), "r"), pclose);
@@ -69,5 +69,5 @@ TEST(Completion, TheManualHasEveryCommandAndOption) {
   EXPECT_GT(n, 30);
 }
 
-}  // namespace
+}  // namespace completion_tests
 }  // namespace snapkv::test

@@ -10,7 +10,7 @@
 #include "tests/support/hf_folder.h"
 
 namespace snapkv::test {
-namespace {
+namespace convert_tests {
 
 std::string make_model() {
   std::ifstream in(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/llama.json");
@@ -57,5 +57,5 @@ TEST(ConvertCommand, Failures) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-}  // namespace
+}  // namespace convert_tests
 }  // namespace snapkv::test

@@ -9,7 +9,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace demo_tests {
 
 size_t count(const std::string& text, const std::string& part) {
   size_t n = 0;
@@ -71,5 +71,5 @@ TEST(EvalNeedle, ResumingNeedsAFile) {
   EXPECT_NE(r.err.find("--out"), std::string::npos) << r.err;
 }
 
-}  // namespace
+}  // namespace demo_tests
 }  // namespace snapkv::test

@@ -8,7 +8,7 @@
 #include "tests/cli/run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace document_tests {
 
 namespace fs = std::filesystem;
 
@@ -150,5 +150,5 @@ TEST_F(DocumentCommands, SaysWhatIsWrong) {
   EXPECT_NE(foreign.err.find("snapkv compress"), std::string::npos) << foreign.err;
 }
 
-}  // namespace
+}  // namespace document_tests
 }  // namespace snapkv::test

@@ -10,7 +10,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace documents_tests {
 
 using Json = nlohmann::json;
 
@@ -163,5 +163,5 @@ TEST(BaseModels, AnswersEndWithoutALengthToo) {
   EXPECT_EQ(Json::parse(run(bounded).out).at("stop_reason"), "length");
 }
 
-}  // namespace
+}  // namespace documents_tests
 }  // namespace snapkv::test

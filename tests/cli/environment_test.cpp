@@ -16,7 +16,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace environment_tests {
 
 using Json = nlohmann::json;
 
@@ -219,5 +219,5 @@ TEST(Environment, ClocksThatJumpChangeNothing) {
   }
 }
 
-}  // namespace
+}  // namespace environment_tests
 }  // namespace snapkv::test

@@ -16,7 +16,7 @@
 #include "tests/support/poisoned_model.h"
 
 namespace snapkv::test {
-namespace {
+namespace every_command_tests {
 
 Result run_every(const EveryCommand& every, const std::vector<int>& closed = {}) {
   Command command;
@@ -152,5 +152,5 @@ TEST(EveryCommand, SaysThatAClosedStandardInputCannotBeRead) {
       << result.err;
 }
 
-}  // namespace
+}  // namespace every_command_tests
 }  // namespace snapkv::test

@@ -8,7 +8,7 @@
 #include "cli/explain/ranking.h"
 
 namespace snapkv::cli {
-namespace {
+namespace explain_ranking_tests {
 
 TEST(ExplainRanking, GroupsPoolsAndRanks) {
   // 8 tokens, the last 2 of which are the window; two query heads.
@@ -80,5 +80,5 @@ TEST(PlainText, BarsHaveTheirWidth) {
   EXPECT_EQ(Drawing(false).profile(std::vector<float>{0, 1, inf, 0.5f}, 1.0), " @@=");
 }
 
-}  // namespace
+}  // namespace explain_ranking_tests
 }  // namespace snapkv::cli

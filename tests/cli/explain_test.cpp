@@ -9,7 +9,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace explain_tests {
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -142,5 +142,5 @@ TEST(Explain, RefusesWhatItCantShow) {
   refused({"--kv-kernel", "4"}, "odd");
 }
 
-}  // namespace
+}  // namespace explain_tests
 }  // namespace snapkv::test

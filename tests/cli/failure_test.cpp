@@ -6,7 +6,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace failure_tests {
 
 std::vector<std::string> generate(std::vector<std::string> more) {
   std::vector<std::string> args = {"generate", "-m", needle_model()};
@@ -166,5 +166,5 @@ TEST(Failure, DemoWithoutAModelSaysWhereItLooked) {
   expect_error(run({"demo", "-m", needle_model(), "--name", "Atlantis"}), 2, "Atlantis");
 }
 
-}  // namespace
+}  // namespace failure_tests
 }  // namespace snapkv::test

@@ -16,7 +16,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace fault_injection_tests {
 
 /// The number of faults of each kind that ctest tries per command.
 constexpr int64_t kSample = 40;
@@ -139,5 +139,5 @@ INSTANTIATE_TEST_SUITE_P(Runs, FaultInjectionTest,
                            return std::get<0>(test.param) + "_" + std::get<1>(test.param);
                          });
 
-}  // namespace
+}  // namespace fault_injection_tests
 }  // namespace snapkv::test

@@ -12,7 +12,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace first_minutes_tests {
 
 using Json = nlohmann::json;
 
@@ -274,5 +274,5 @@ TEST(SavedCaches, ContinueWhereTheyWereSaved) {
                     {"bad.cache", "is no saved cache"}, 3);
 }
 
-}  // namespace
+}  // namespace first_minutes_tests
 }  // namespace snapkv::test

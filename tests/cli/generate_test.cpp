@@ -7,7 +7,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace generate_tests {
 
 using Json = nlohmann::json;
 
@@ -216,5 +216,5 @@ TEST(Help, NamesEveryCommandAndGoesToStdout) {
   EXPECT_EQ(version.out.rfind("snapkv 0.", 0), 0u) << version.out;
 }
 
-}  // namespace
+}  // namespace generate_tests
 }  // namespace snapkv::test

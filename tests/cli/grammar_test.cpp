@@ -8,7 +8,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace grammar_tests {
 
 using Json = nlohmann::json;
 
@@ -128,5 +128,5 @@ TEST(SamplingOptions, BadBiasesAreRefused) {
   expect_refused({"--presence-penalty", "2.5"}, {"--presence-penalty", "'2.5'", "-2"});
 }
 
-}  // namespace
+}  // namespace grammar_tests
 }  // namespace snapkv::test

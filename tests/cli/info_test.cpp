@@ -12,7 +12,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace info_tests {
 
 using Json = nlohmann::json;
 
@@ -146,5 +146,5 @@ TEST(Info, WindowsAreNotCompressed) {
   EXPECT_EQ(full.at("kv_kept").get<int64_t>() - kept.at("kv_kept").get<int64_t>(), 900 * row);
 }
 
-}  // namespace
+}  // namespace info_tests
 }  // namespace snapkv::test

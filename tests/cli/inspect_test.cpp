@@ -7,7 +7,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace inspect_tests {
 
 using Json = nlohmann::json;
 
@@ -64,5 +64,5 @@ TEST(InspectCommand, RefusesWhatCantWork) {
   EXPECT_EQ(code({"-p", "hello", "--json", make_folder() + "/missing/data.json"}), 1);
 }
 
-}  // namespace
+}  // namespace inspect_tests
 }  // namespace snapkv::test

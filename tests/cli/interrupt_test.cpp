@@ -18,7 +18,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace interrupt_tests {
 
 using Json = nlohmann::json;
 
@@ -204,5 +204,5 @@ TEST(Interrupt, TheDemoStopsToo) {
   EXPECT_EQ(run(r).code, 130);
 }
 
-}  // namespace
+}  // namespace interrupt_tests
 }  // namespace snapkv::test

@@ -8,7 +8,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace limits_tests {
 
 using Json = nlohmann::json;
 
@@ -155,5 +155,5 @@ TEST(Limits, OfTheOtherCommands) {
   EXPECT_NE(demo.out.find("rows kept, window 16"), std::string::npos) << demo.out;
 }
 
-}  // namespace
+}  // namespace limits_tests
 }  // namespace snapkv::test

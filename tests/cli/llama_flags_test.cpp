@@ -8,7 +8,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace llama_flags_tests {
 
 using Json = nlohmann::json;
 
@@ -121,5 +121,5 @@ TEST(UnknownOptions, ArePrintedInTheOrderTypedWithTheNearestName) {
   EXPECT_NE(r.err.find("--kv-buget; did you mean --kv-budget?"), std::string::npos) << r.err;
 }
 
-}  // namespace
+}  // namespace llama_flags_tests
 }  // namespace snapkv::test

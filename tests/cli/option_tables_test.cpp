@@ -16,7 +16,7 @@
 #include "snapkv/options.h"
 
 namespace snapkv::cli {
-namespace {
+namespace option_tables_tests {
 
 // Options of the library that a program sets by itself.
 const std::set<std::string> kNoFlags = {"decode_reserve", "one_paragraph", "shows_control_tokens",
@@ -89,5 +89,5 @@ TEST(OptionTables, ErrorsAreToldInTheCommandsNames) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace option_tables_tests
 }  // namespace snapkv::cli

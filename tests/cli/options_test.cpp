@@ -15,7 +15,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace options_tests {
 
 using cli::CommandLine;
 
@@ -193,5 +193,5 @@ TEST(Options, RefuseNumbersFromEverySource) {
   }
 }
 
-}  // namespace
+}  // namespace options_tests
 }  // namespace snapkv::test

@@ -18,7 +18,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace output_files_tests {
 
 namespace fs = std::filesystem;
 using Args = std::vector<std::string>;
@@ -259,5 +259,5 @@ TEST(OutputFiles, LongNamesHaveRoomForTheTemporaryOne) {
   EXPECT_NE(refused.err.find("name too long"), std::string::npos) << refused.err;
 }
 
-}  // namespace
+}  // namespace output_files_tests
 }  // namespace snapkv::test

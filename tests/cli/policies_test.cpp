@@ -11,7 +11,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace policies_tests {
 
 using Json = nlohmann::ordered_json;
 
@@ -156,5 +156,5 @@ TEST(Policies, TheDocumentHasTheTables) {
             run({"policies", "--markdown"}).out);
 }
 
-}  // namespace
+}  // namespace policies_tests
 }  // namespace snapkv::test

@@ -14,7 +14,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace records_tests {
 
 using Json = nlohmann::ordered_json;
 
@@ -194,5 +194,5 @@ TEST(Records, DamagedFieldsAreNamed) {
   }
 }
 
-}  // namespace
+}  // namespace records_tests
 }  // namespace snapkv::test

@@ -12,7 +12,7 @@
 #include "terminal_session.h"
 
 namespace snapkv::test {
-namespace {
+namespace run_tests {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
@@ -169,5 +169,5 @@ TEST(Commands, ThatAreNotThereAreNamed) {
   EXPECT_EQ(run({"help", "info"}).out, run({"info", "--help"}).out);
 }
 
-}  // namespace
+}  // namespace run_tests
 }  // namespace snapkv::test

@@ -6,7 +6,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace serve_tests {
 
 Command serve(std::vector<std::string> more) {
   Command command;
@@ -102,5 +102,5 @@ TEST(Serve, RefusesAKeyOfAnEmptyVariable) {
   EXPECT_EQ(run(with_another).code, 0);
 }
 
-}  // namespace
+}  // namespace serve_tests
 }  // namespace snapkv::test

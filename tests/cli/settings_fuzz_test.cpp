@@ -8,7 +8,7 @@
 #include "tests/fuzz/replay.h"
 
 namespace snapkv::test {
-namespace {
+namespace settings_fuzz_tests {
 
 TEST(SettingsFuzz, Mutations) {
   constexpr const char* kPieces[] = {"\n",
@@ -50,5 +50,5 @@ TEST(SettingsFuzz, Mutations) {
   EXPECT_LT(n_accepted, kTries / 2);
 }
 
-}  // namespace
+}  // namespace settings_fuzz_tests
 }  // namespace snapkv::test

@@ -10,7 +10,7 @@
 #include "snapkv/compute.h"
 
 namespace snapkv::test {
-namespace {
+namespace settings_tests {
 
 using Json = nlohmann::json;
 
@@ -243,5 +243,5 @@ TEST(Settings, MissingNamedFileIsAnError) {
   EXPECT_NE(result.err.find("/nowhere.toml"), std::string::npos) << result.err;
 }
 
-}  // namespace
+}  // namespace settings_tests
 }  // namespace snapkv::test

@@ -14,7 +14,7 @@
 #include "base/atomic_file.h"
 
 namespace snapkv::cli {
-namespace {
+namespace signals_tests {
 
 TEST(Signals, TheSecondOneRemovesWhatIsBeingWritten) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
@@ -40,5 +40,5 @@ TEST(Signals, TheSecondOneRemovesWhatIsBeingWritten) {
   }
 }
 
-}  // namespace
+}  // namespace signals_tests
 }  // namespace snapkv::cli

@@ -12,7 +12,7 @@
 #include "tests/support/hostile_text_model.h"
 
 namespace snapkv::test {
-namespace {
+namespace terminal_output_tests {
 
 /// The limit for the output in bytes: enough for a table or a page of help.
 constexpr size_t kMostOutput = 200'000;
@@ -145,5 +145,5 @@ TEST(TerminalOutput, ConfigurationFilesAreBounded) {
   EXPECT_NE(error_of(tables).find("section [a] is not a command"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace terminal_output_tests
 }  // namespace snapkv::test

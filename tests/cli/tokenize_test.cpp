@@ -7,7 +7,7 @@
 #include "run_process.h"
 
 namespace snapkv::test {
-namespace {
+namespace tokenize_tests {
 
 using Json = nlohmann::json;
 
@@ -131,5 +131,5 @@ TEST(Tokenize, ReadsATokenizerJsonAndItsFolder) {
   EXPECT_TRUE(contains(bad.err, "x.json") && contains(bad.err, "byte 7")) << bad.err;
 }
 
-}  // namespace
+}  // namespace tokenize_tests
 }  // namespace snapkv::test

@@ -15,7 +15,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace attention_probe_tests {
 
 using Range = AttentionProbe::Range;
 
@@ -330,5 +330,5 @@ TEST(AttentionProbe, BadRangesAndFailingReports) {
   EXPECT_EQ(session.n_past(), 50);
 }
 
-}  // namespace
+}  // namespace attention_probe_tests
 }  // namespace snapkv::test

@@ -13,7 +13,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace c_api_engine_tests {
 
 using Json = nlohmann::json;
 
@@ -244,5 +244,5 @@ TEST_F(CApiEngine, ObjectsOutliveWhatTheyWereMadeOf) {
   snapkv_generator_free(g);
 }
 
-}  // namespace
+}  // namespace c_api_engine_tests
 }  // namespace snapkv::test

@@ -9,7 +9,7 @@
 #include "snapkv/snapkv.h"
 
 namespace snapkv {
-namespace {
+namespace c_api_tests {
 
 constexpr int64_t kTokens = 120, kHeads = 4, kHeadsKv = 2, kDim = 16, kWindow = 8;
 
@@ -208,5 +208,5 @@ TEST(CApi, ErrorsAreCodesAndMessages) {
   snapkv_compressor_free(c);
 }
 
-}  // namespace
+}  // namespace c_api_tests
 }  // namespace snapkv

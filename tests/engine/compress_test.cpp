@@ -15,7 +15,7 @@
 #include "tests/support/expect_error.h"
 
 namespace snapkv::test {
-namespace {
+namespace compress_tests {
 
 constexpr int64_t kTokens = 700, kHead = 4, kHeadKv = 2, kHeadDim = 32, kWindow = 32;
 
@@ -292,5 +292,5 @@ TEST(CompressErrors, RowsAreNotMovedWithinTheirOwnMemory) {
   EXPECT_EQ(rows[4 * 8], 8.0f * 7);
 }
 
-}  // namespace
+}  // namespace compress_tests
 }  // namespace snapkv::test

@@ -19,7 +19,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace control_group_tests {
 
 namespace fs = std::filesystem;
 
@@ -108,5 +108,5 @@ TEST(ControlGroupTest, PromptsAreRefusedBeforeTheSystemKills) {
   std::fprintf(stderr, "%d limits answered, %d refused\n", n_answered, n_refused);
 }
 
-}  // namespace
+}  // namespace control_group_tests
 }  // namespace snapkv::test

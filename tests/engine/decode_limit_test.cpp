@@ -15,7 +15,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace decode_limit_tests {
 
 constexpr int kLayers = 4, kHeadsKv = 2, kHeads = 4, kHeadDim = 32;
 
@@ -379,5 +379,5 @@ TEST(DecodeLimitTest, TheTrainedModelAnswersAfterIt) {
   EXPECT_LE(session.cached_positions(0, 0).size(), 64u + 7u);
 }
 
-}  // namespace
+}  // namespace decode_limit_tests
 }  // namespace snapkv::test

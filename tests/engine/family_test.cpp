@@ -14,7 +14,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace family_tests {
 
 constexpr int64_t kPrompt = 100;  // tokens; longer than every window
 
@@ -280,5 +280,5 @@ TEST(FamilyContextTest, LearnedPositionsEnd) {
   expect_error(ErrorCode::kUsage, {"n_ctx is 257", "256"}, [&] { Session(model, options); });
 }
 
-}  // namespace
+}  // namespace family_tests
 }  // namespace snapkv::test

@@ -17,7 +17,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace finite_check_tests {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -188,5 +188,5 @@ TEST(PoisonedScores, EveryPolicyRefusesThem) {
   }
 }
 
-}  // namespace
+}  // namespace finite_check_tests
 }  // namespace snapkv::test

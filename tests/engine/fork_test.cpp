@@ -9,7 +9,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace fork_tests {
 
 std::vector<float> logits_of(const std::shared_ptr<const Model>& model) {
   Session session(model, {.kv = {.budget = 40, .window_size = 8}});
@@ -40,5 +40,5 @@ TEST(Fork, ChildrenComputeTheSame) {
   EXPECT_EQ(logits_of(model), expected);  // the parent continues with two threads
 }
 
-}  // namespace
+}  // namespace fork_tests
 }  // namespace snapkv::test

@@ -10,7 +10,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace generator_tests {
 
 constexpr int64_t kVocab = 512;  // of the tiny models
 
@@ -175,5 +175,5 @@ TEST_F(GeneratorTest, RefusesAnEmptyStopString) {
   expect_error(ErrorCode::kUsage, {"stop"}, [&] { Generator(session, greedy_, {.stops = {""}}); });
 }
 
-}  // namespace
+}  // namespace generator_tests
 }  // namespace snapkv::test

@@ -12,7 +12,7 @@
 #include "snapkv/grammar.h"
 
 namespace snapkv::test {
-namespace {
+namespace grammar_oracle_tests {
 
 using Json = nlohmann::ordered_json;
 
@@ -70,5 +70,5 @@ TEST(GrammarOracle, AnswersAreLlamaCpps) {
   EXPECT_LE(n_ties, 2);
 }
 
-}  // namespace
+}  // namespace grammar_oracle_tests
 }  // namespace snapkv::test

@@ -26,7 +26,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace hostile_model_tests {
 
 constexpr double kMostSeconds = 5;  // of processor time per model
 
@@ -179,5 +179,5 @@ TEST(HostileModel, EndsWellOrWithAnError) {
   EXPECT_LT(n_worked, n_tried) << "damage does nothing";
 }
 
-}  // namespace
+}  // namespace hostile_model_tests
 }  // namespace snapkv::test

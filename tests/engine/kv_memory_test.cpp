@@ -8,7 +8,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace kv_memory_tests {
 
 SessionOptions with_memory(size_t bytes, const std::string& policy = "snapkv",
                            DType type = DType::f16) {
@@ -85,5 +85,5 @@ TEST(KvMemoryTest, NamesTheLeastThatWorks) {
   expect_error(ErrorCode::kUsage, {"kernel_size"}, [&] { resolve_options(bad, info); });
 }
 
-}  // namespace
+}  // namespace kv_memory_tests
 }  // namespace snapkv::test

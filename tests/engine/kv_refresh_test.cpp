@@ -11,7 +11,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv {
-namespace {
+namespace kv_refresh_tests {
 
 using test::expect_error;
 
@@ -286,5 +286,5 @@ TEST(KvRefresh, IsPartOfThePlan) {
                [&] { session.prefill(tokens(4000, 1)); });
 }
 
-}  // namespace
+}  // namespace kv_refresh_tests
 }  // namespace snapkv

@@ -14,7 +14,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace llama_oracle_tests {
 
 struct OracleCase {
   std::string model;        // a name for load_model()
@@ -150,5 +150,5 @@ INSTANTIATE_TEST_SUITE_P(Models, LlamaOracleTest, testing::ValuesIn(all_cases())
                            return name;
                          });
 
-}  // namespace
+}  // namespace llama_oracle_tests
 }  // namespace snapkv::test

@@ -16,7 +16,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace memory_plan_tests {
 
 constexpr double kMostSeconds = 0.020;
 
@@ -172,5 +172,5 @@ TEST(MemoryPlanTest, OfADeviceThatIsNotThere) {
   }
 }
 
-}  // namespace
+}  // namespace memory_plan_tests
 }  // namespace snapkv::test

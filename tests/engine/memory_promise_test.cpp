@@ -16,7 +16,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace memory_promise_tests {
 
 /// A value such as "VmHWM:   12345 kB" in /proc/self/status, in bytes.
 size_t status_bytes(const std::string& key) {
@@ -195,5 +195,5 @@ TEST_P(MemoryPromiseTest, PlanIsAnUpperBoundAndNoMoreThanATenthAbove) {
 INSTANTIATE_TEST_SUITE_P(Shapes, MemoryPromiseTest, testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 
-}  // namespace
+}  // namespace memory_promise_tests
 }  // namespace snapkv::test

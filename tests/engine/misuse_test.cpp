@@ -13,7 +13,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace misuse_tests {
 
 Session make_session() {
   return Session(load_model("tiny-f32"), {.kv = {.budget = 40, .window_size = 8}});
@@ -245,5 +245,5 @@ TEST(Misuse, TokensThatAreNone) {
   }
 }
 
-}  // namespace
+}  // namespace misuse_tests
 }  // namespace snapkv::test

@@ -11,7 +11,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace one_precision_tests {
 
 constexpr int64_t kTokens = 200;
 
@@ -74,5 +74,5 @@ INSTANTIATE_TEST_SUITE_P(Types, OnePrecision, testing::ValuesIn(names()), [](con
   return name;
 });
 
-}  // namespace
+}  // namespace one_precision_tests
 }  // namespace snapkv::test

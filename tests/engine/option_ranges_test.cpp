@@ -15,7 +15,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace option_ranges_tests {
 
 constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
 constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
@@ -374,5 +374,5 @@ TEST(OptionRanges, CApiTakesNullWhereItSaysSo) {
   EXPECT_EQ(gather(c.compressor, &c.layer, &null_data, r, count, &dst), SNAPKV_ERROR_USAGE);
 }
 
-}  // namespace
+}  // namespace option_ranges_tests
 }  // namespace snapkv::test

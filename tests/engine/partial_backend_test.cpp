@@ -15,7 +15,7 @@
 #include "tests/support/toy_backend.h"
 
 namespace snapkv::test {
-namespace {
+namespace partial_backend_tests {
 
 ToyBackend* toy = nullptr;
 // before main(), since option tables list the names of devices
@@ -106,5 +106,5 @@ TEST_F(PartialBackend, IsAChoiceOfTheOptions) {
                [] { Model::load({.path = model_path("tiny-f32"), .device = "toys"}); });
 }
 
-}  // namespace
+}  // namespace partial_backend_tests
 }  // namespace snapkv::test

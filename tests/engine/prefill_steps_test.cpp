@@ -14,7 +14,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace prefill_steps_tests {
 
 constexpr int64_t kVocab = 512;
 /// The most that logits may differ: products with other numbers of rows may be summed in another
@@ -423,5 +423,5 @@ TEST(KvPrefixFile, IsOfItsModel) {
                [&] { KvPrefix::load(model, ::testing::TempDir() + "missing.kv"); });
 }
 
-}  // namespace
+}  // namespace prefill_steps_tests
 }  // namespace snapkv::test

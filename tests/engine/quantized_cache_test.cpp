@@ -11,7 +11,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace quantized_cache_tests {
 
 // Keys and values have errors of up to half of 1/127 of their block's largest value in every layer;
 // logits spread over about 2. The largest difference seen is 0.14.
@@ -123,5 +123,5 @@ TEST(QuantizedCacheTest, NeedsWholeBlocks) {
   std::remove(path.c_str());
 }
 
-}  // namespace
+}  // namespace quantized_cache_tests
 }  // namespace snapkv::test

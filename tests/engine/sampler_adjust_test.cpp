@@ -12,7 +12,7 @@
 #include "tests/support/expect_error.h"
 
 namespace snapkv::test {
-namespace {
+namespace sampler_adjust_tests {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -186,5 +186,5 @@ TEST(TokenLogprobs, LargeLogitsAndBadArguments) {
                [] { token_logprobs(std::vector<float>{NAN}, 0, 1); });
 }
 
-}  // namespace
+}  // namespace sampler_adjust_tests
 }  // namespace snapkv::test

@@ -13,7 +13,7 @@
 #include "snapkv/error.h"
 
 namespace snapkv {
-namespace {
+namespace sampler_tests {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -298,5 +298,5 @@ TEST(Sampler, MovesKeepTheState) {
   EXPECT_EQ(moved.sample(logits), b.sample(logits));
 }
 
-}  // namespace
+}  // namespace sampler_tests
 }  // namespace snapkv

@@ -15,7 +15,7 @@
 #include "tests/support/expect_error.h"
 
 namespace snapkv {
-namespace {
+namespace session_file_damage_tests {
 
 using test::expect_error;
 
@@ -298,5 +298,5 @@ TEST(SessionFile, HostileFilesEndInErrors) {
   EXPECT_LT(n_whole, 5000);
 }
 
-}  // namespace
+}  // namespace session_file_damage_tests
 }  // namespace snapkv

@@ -13,7 +13,7 @@
 #include "tests/support/expect_error.h"
 
 namespace snapkv {
-namespace {
+namespace session_file_tests {
 
 using test::expect_error;
 
@@ -272,5 +272,5 @@ TEST(SessionFile, ASessionAndRowsOfADocumentAreNotTakenForEachOther) {
                [&] { session.load(path); });
 }
 
-}  // namespace
+}  // namespace session_file_tests
 }  // namespace snapkv

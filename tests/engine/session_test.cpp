@@ -14,7 +14,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace session_tests {
 
 /// The most that two logits may differ if the last layer was computed for other rows besides the
 /// last one, as some policies need. With AVX2, the order in which oneDNN adds the products of a row
@@ -447,5 +447,5 @@ TEST(SessionTest, LimitsAndBadArguments) {
   }
 }
 
-}  // namespace
+}  // namespace session_tests
 }  // namespace snapkv::test

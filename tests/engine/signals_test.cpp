@@ -12,7 +12,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace signals_tests {
 
 std::atomic<int> n_signals{0};
 
@@ -49,5 +49,5 @@ TEST(Signals, HandlersWriteOverNothing) {
   EXPECT_EXIT(read_under_signals(), testing::ExitedWithCode(0), "equal");
 }
 
-}  // namespace
+}  // namespace signals_tests
 }  // namespace snapkv::test

@@ -12,7 +12,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace sources_tests {
 
 std::vector<std::string> sentences(std::string_view text) {
   std::vector<std::string> all;
@@ -223,5 +223,5 @@ TEST(FindSources, RefusesADocumentThatIsNotInThePrompt) {
   });
 }
 
-}  // namespace
+}  // namespace sources_tests
 }  // namespace snapkv::test

@@ -12,7 +12,7 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
-namespace {
+namespace weight_pages_tests {
 
 constexpr size_t kMib = size_t{1} << 20;
 
@@ -105,5 +105,5 @@ TEST_F(WeightPagesTest, DecodingComputesTheSame) {
   EXPECT_EQ(logits[0], logits[1]);
 }
 
-}  // namespace
+}  // namespace weight_pages_tests
 }  // namespace snapkv::test

@@ -8,13 +8,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/eval/needle_model.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::eval {
 namespace {
-
-std::shared_ptr<const Model> needle_model() { return test::load_model("needle"); }
 
 Json row(const std::string& dataset, const std::string& id, const std::string& context,
          const std::string& input, const std::vector<std::string>& answers) {

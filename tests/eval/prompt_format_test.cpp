@@ -5,13 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/eval/needle_model.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::eval {
 namespace {
-
-std::shared_ptr<const Model> needle_model() { return test::load_model("needle"); }
 
 const PromptText kText = {"The secret number of Rome is 48213.\n",
                           "\nQuestion: What is the secret number of Rome?\nAnswer:", " It is"};

@@ -12,22 +12,12 @@
 
 #include "eval/common/metrics.h"
 #include "eval/common/prompt_reader.h"
+#include "tests/eval/needle_model.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::eval {
 namespace {
-
-std::shared_ptr<const Model> needle_model() { return test::load_model("needle"); }
-
-SessionOptions configuration(const std::string& policy, int64_t budget) {
-  SessionOptions options;
-  options.kv.name = policy;
-  options.kv.budget = budget;
-  options.kv.window_size = 16;
-  if (policy == "snapkv") options.kv.params["kernel_size"] = 15;
-  return options;
-}
 
 class Qa : public testing::Test {
  protected:

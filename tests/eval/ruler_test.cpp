@@ -13,13 +13,12 @@
 #include <sstream>
 
 #include "eval/ruler/tasks.h"
+#include "tests/eval/needle_model.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::eval {
 namespace {
-
-std::shared_ptr<const Model> needle_model() { return test::load_model("needle"); }
 
 Prompt make(const std::string& task, int64_t length, int sample = 0) {
   return make_ruler(*needle_model(), {}, task, length, sample);
