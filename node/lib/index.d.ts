@@ -32,7 +32,8 @@ export interface Controls {
   signal?: AbortSignal;
   /**
    * Told at most 20 times a second how far the call is: `fraction` from 0 to 1. Returning false ends
-   * it with `SNAPKV_ERROR_CANCELLED`; what it throws is what the call is rejected with.
+   * it with `SNAPKV_ERROR_CANCELLED`; what it throws is what the call is rejected with. Reports arrive
+   * while the engine goes on, so a call may have succeeded by then.
    */
   onProgress?: (phase: 'load' | 'prefill', fraction: number) => boolean | void;
 }

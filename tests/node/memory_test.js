@@ -55,9 +55,10 @@ test('models, documents and answers that nobody frees are collected', async () =
 
 test('errors leave nothing', async () => {
   const model = await Model.load(MODEL, {nThreads: 1});
+  const long = TEXT.repeat(3);  // still being read when its first report arrives
   await assertFlat(100, async () => {
     await rejects(model.session({topP: 2}), {field: 'top_p'});
-    await rejects(model.prefill(PROMPT, {onProgress: () => false}), {code: 'SNAPKV_ERROR_CANCELLED'});
+    await rejects(model.prefill(long, {onProgress: () => false}), {code: 'SNAPKV_ERROR_CANCELLED'});
     await rejects(Model.load('no/such/file'), {code: 'SNAPKV_ERROR_RUNTIME'});
   });
 });
