@@ -48,14 +48,16 @@ TEST(RegexGrammar, KnowsUnicode) {
 }
 
 TEST(RegexGrammar, NamesWhatAGrammarCannotSay) {
-  for (const auto& [pattern, part] :
-       std::vector<std::pair<std::string, std::string>>{{"(?=a)b", "look-ahead"},
-                                                        {"(a)\\1", "reference to a group"},
-                                                        {"\\bword", "word boundary"},
-                                                        {"(a", "expected )"},
-                                                        {"*", "nothing that * repeats"}}) {
-    expect_error(ErrorCode::kUsage, {"expression: pattern '" + pattern + "', character ", part},
-                 [&] { Grammar::from_regex(pattern, "expression"); });
+  const struct {
+    std::string pattern, part;
+  } cases[] = {{"(?=a)b", "look-ahead"},
+               {"(a)\\1", "reference to a group"},
+               {"\\bword", "word boundary"},
+               {"(a", "expected )"},
+               {"*", "nothing that * repeats"}};
+  for (const auto& c : cases) {
+    expect_error(ErrorCode::kUsage, {"expression: pattern '" + c.pattern + "', character ", c.part},
+                 [&] { Grammar::from_regex(c.pattern, "expression"); });
   }
   expect_error(ErrorCode::kUsage, {"expression: byte 2: not UTF-8"},
                [] { Grammar::from_regex("a\xff", "expression"); });
