@@ -129,7 +129,7 @@ double seconds_of(const std::string& header) {
   return timer.seconds();
 }
 
-// Linear work on these takes half a second even unoptimized; what is quadratic in them takes hours.
+// What is linear in these takes a second even unoptimized, what is quadratic minutes or hours.
 TEST(SafetensorsTest, HostileHeadersEndSoon) {
   constexpr size_t kBytes = 4'000'000;
   constexpr double kMostSeconds = 20;
