@@ -57,10 +57,16 @@ part_build() {
   cmake --build "$build" -j "$(nproc)" >>"$dir/build.log" 2>&1 || { tail -40 "$dir/build.log"; exit 1; }
   tail -1 "$dir/build.log"
 }
+# Ends the script where the tests would skip themselves.
+need_device() {
+  bench device -m "$root/models/needle.gguf" -p 8 -n 0 -r 1
+}
 part_test() {
+  need_device
   ctest --test-dir "$build" -R '^Cuda|_cuda$' --output-on-failure --no-tests=error -j 4
 }
 part_sanitize() {
+  need_device
   for tool in memcheck racecheck initcheck; do
     for program in "$build"/bin/backend_cuda_*_test; do
       echo "== $tool $(basename "$program")"
