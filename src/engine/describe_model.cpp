@@ -12,6 +12,7 @@
 #include "format/ggml_types.h"
 #include "huggingface/folder.h"
 #include "model/architecture.h"
+#include "model/file_kind.h"
 #include "snapkv/tokenizer.h"
 
 namespace snapkv {
@@ -109,6 +110,11 @@ class Describer {
                       static_cast<size_t>(t.bytes())});
     }
     d_.info = basic_info(file_);
+    if (const std::string kind = foreign_kind(file_); !kind.empty()) {
+      finish_types(d_);
+      d_.problems.push_back(file_.path() + ": " + kind);
+      return std::move(d_);
+    }
     try_part([&] {
       const ModelSpec spec = read_model_spec(file_);
       d_.family = spec.family->models;

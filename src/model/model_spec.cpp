@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "model/file_kind.h"
 #include "model/metadata_reader.h"
 
 namespace snapkv {
@@ -188,6 +189,7 @@ bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {
 }
 
 ModelSpec read_model_spec(const GgufFile& file) {
+  check_file_kind(file);
   const MetadataReader reader(file);
   check_foreign_keys(reader);  // first, since it gives a better reason than an unknown architecture
   ModelSpec spec;

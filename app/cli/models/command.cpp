@@ -47,6 +47,8 @@ ModelRow row_of(const LocalModel& model, size_t memory) {
   } catch (const Error& e) {
     row.problem = e.what();
   }
+  const std::string path = model.path + ": ";  // the row names the model already
+  if (row.problem.starts_with(path)) row.problem.erase(0, path.size());
   return row;
 }
 
@@ -88,8 +90,8 @@ std::string nothing_found() {
   std::string text = "no models on this machine; these folders were looked into:\n";
   for (const std::string& folder : model_folders()) text += "  " + printable(folder) + "\n";
   return text +
-         "snapkv downloads none: any GGUF file will do (snapkv run FILE), and make models in "
-         "snapkv's source brings two small ones\n";
+         "Any GGUF file will do (snapkv run FILE). snapkv pull org/repo fetches one from Hugging "
+         "Face, and make models in snapkv's source three small ones\n";
 }
 
 int run_models(bool as_json) {
@@ -114,7 +116,7 @@ Command add_models_command(CLI::App& root) {
   app->add_flag("--json", *as_json, "Print a JSON list instead of a table");
   app->footer(
       "Looks into the local Hugging Face cache, the stores of ollama, LM Studio and llama.cpp,\n"
-      "models/real of make models, and $XDG_CACHE_HOME/snapkv/models. Downloads nothing.");
+      "models/real of make models, and $XDG_CACHE_HOME/snapkv/models. snapkv pull fetches others.");
   return {app, [as_json] { return run_models(*as_json); }};
 }
 
