@@ -55,17 +55,37 @@ TEST_F(HttpEnding, WaitsForNoBodyThatComesByteByByte) {
   close(body);
 }
 
+/// An answer's body, as it was sent: in chunks, if it has any.
+std::string body_of(const std::string& answer) {
+  const size_t end = answer.find("\r\n\r\n");
+  return end == answer.npos ? "" : answer.substr(end + 4);
+}
+
 TEST_F(HttpEnding, EndsAnswersThatAreComputedStill) {
-  engine_.set_script([](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });
+  engine_.set_script([](const Request&, RequestUpdates& updates) {
+    updates.push(PromptRead{});
+    updates.push(AnswerPart{0, "half an", {}});
+  });
   start();
+  const std::string half = R"({"prompt": "x", "stream": true})";
+  std::string in_http10 = request(half);
+  in_http10.replace(in_http10.find("HTTP/1.1"), 8, "HTTP/1.0");
   const int plain = connect_and_send(request(R"({"prompt": "x"})"));
-  const int stream = connect_and_send(request(R"({"prompt": "x", "stream": true})"));
-  ASSERT_TRUE(eventually([&] { return engine_.generations().size() == 2; }));
+  const int stream = connect_and_send(request(half));
+  const int old_stream = connect_and_send(in_http10);
+  ASSERT_TRUE(eventually([&] { return engine_.generations().size() == 3; }));
   EXPECT_LT(end(), kSoon);
   EXPECT_TRUE(receive(plain).starts_with("HTTP/1.1 503"));
-  EXPECT_FALSE(receive(stream).ends_with("0\r\n\r\n")) << "an answer that was cut looks whole";
+  for (const int socket : {stream, old_stream}) {
+    const std::string cut = receive(socket);
+    EXPECT_TRUE(cut.starts_with("HTTP/1.1 200")) << cut;
+    EXPECT_NE(cut.find("half an"), std::string::npos) << cut;
+    EXPECT_NE(cut.find("the server is about to end"), std::string::npos) << cut;
+    EXPECT_EQ(cut.find("[DONE]"), std::string::npos) << cut;
+    EXPECT_FALSE(body_of(cut).ends_with("0\r\n\r\n")) << "what was cut looks whole: " << cut;
+  }
   for (const auto& updates : engine_.generations()) EXPECT_TRUE(updates->cancelled());
-  for (const int socket : {plain, stream}) close(socket);
+  for (const int socket : {plain, stream, old_stream}) close(socket);
 }
 
 class HttpHalfClosed : public Http {

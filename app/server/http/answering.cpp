@@ -129,11 +129,18 @@ void answer_plain(Running& running, httplib::Response& response) {
   write_json(response, running.answers().plain());
 }
 
-/// Sends new text, or a ping; returns false when the client has gone.
+/// Sends new text, or a ping; returns false when the client has gone or the server ends, which
+/// leaves a stream without its last chunk.
 bool send_next(Running& running, Timer& since_sent, httplib::DataSink& sink) {
   std::string text = running.next();
   if (running.failure()) text += running.answers().failed(*running.failure());
   Connection* connection = Connection::current();
+  if (connection != nullptr && connection->ending() && !running.done()) {
+    text += running.answers().failed(server_ends());
+    sink.write(text.data(), text.size());
+    connection->close_after_answer();
+    return false;
+  }
   if (text.empty() && (since_sent.seconds() >= running.ping_seconds() ||
                        (connection != nullptr && connection->wants_sign()))) {
     text = running.answers().ping();

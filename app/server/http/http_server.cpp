@@ -152,7 +152,6 @@ void HttpServer::serve() {
 
 void HttpServer::close() {
   ending_.begin();
-  svr_sock_ = INVALID_SOCKET;         // ends the streams
   ::shutdown(listening_, SHUT_RDWR);  // ends accept4()
 }
 
