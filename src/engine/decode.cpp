@@ -119,15 +119,16 @@ void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_
 
 /// Allocates the step's memory, which the first session owns; it never shrinks.
 void ensure_memory(Session::Impl& first, int64_t n_seq) {
-  const ModelSpec& spec = first.architecture().spec();
-  first.decode_buffers.ensure(first.backend(), spec, n_seq, DType::f32);
+  const ModelConfig& config = first.architecture().config();
+  first.decode_buffers.ensure(first.backend(), first.architecture().activations(), n_seq,
+                              DType::f32);
   if (n_seq <= first.decode_rows) return;
   const auto allocate = [&](int64_t n_cols) {
     return first.backend().allocate(n_seq * n_cols * sizeof(float), LogitRows::kLabel);
   };
-  first.decode_x = allocate(spec.config.n_embd);
-  first.decode_logits = allocate(spec.config.n_vocab);
-  first.step_logits = LogitRows(first.backend(), n_seq * spec.config.n_vocab);
+  first.decode_x = allocate(config.n_embd);
+  first.decode_logits = allocate(config.n_vocab);
+  first.step_logits = LogitRows(first.backend(), n_seq * config.n_vocab);
   first.decode_rows = n_seq;
 }
 

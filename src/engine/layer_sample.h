@@ -23,6 +23,7 @@ class LayerSample final : public Architecture {
   int64_t count(int il) const { return layers_[il].count; }
 
   const ModelSpec& spec() const override { return spec_; }
+  const ActivationPlan& activations() const override { return whole_.activations(); }
   void embed(std::span<const int32_t> tokens, const LayerPass& pass) const override;
   void layer(int il, const LayerPass& pass) const override { whole_.layer(at(il), pass); }
   void output(Backend& backend, const Tensor& x, ActivationBuffer& buffers,

@@ -115,7 +115,7 @@ void PrefillRun::begin_layer() {
   if (plan_.packed) times_.pack += timer.lap();  // exactly 0 if nothing was packed
   prefetch_layer(first_.parts.file, architecture_, il_ + 1);
   for (const auto& segment : segments_) segment->begin_layer(il_);
-  buffers_.ensure(backend_, architecture_.spec(), chunk_, linear_.input_dtype());
+  buffers_.ensure(backend_, architecture_.activations(), chunk_, linear_.input_dtype());
   times_.layers += timer.lap();
 }
 

@@ -30,6 +30,9 @@ class Architecture {
   const ModelConfig& config() const { return spec().config; }
   const LayerSpec& layer_spec(int il) const { return spec().layers[il]; }
 
+  /// What the other methods compute in: the memory for it is LayerPass::buffers.
+  virtual const ActivationPlan& activations() const = 0;
+
   /// Sets pass.x to the embeddings of the tokens, whose positions are pass.pos.
   virtual void embed(std::span<const int32_t> tokens, const LayerPass& pass) const = 0;
   virtual void layer(int il, const LayerPass& pass) const = 0;

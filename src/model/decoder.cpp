@@ -18,12 +18,16 @@ class Decoder final : public Architecture {
   Decoder(const GgufFile& file, ModelSpec spec)
       : spec_(std::move(spec)),
         family_(*spec_.family),
+        normed_(activations_.add("normed", config().n_embd, ActivationType::input)),
+        positions_(config().n_positions > 0 ? activations_.add("branch", config().n_embd)
+                                            : ActivationTensor()),
         weights_(load_decoder_weights(file, context_, owned_)) {
     rotations_.add(file, spec_, weights_.rope_factors, weights_.rope_factors_long);
     find_kinds();
   }
 
   const ModelSpec& spec() const override { return spec_; }
+  const ActivationPlan& activations() const override { return activations_; }
 
   // x = embedding[token] * scale (+ position[pos])
   void embed(std::span<const int32_t> tokens, const LayerPass& pass) const override {
@@ -31,7 +35,7 @@ class Decoder final : public Architecture {
     ops::embed(backend, weights_.token_embd.w, tokens, pass.x);
     scale(backend, pass.x, config().embedding_scale);
     if (weights_.position_embd) {
-      const Tensor positions = pass.buffers->branch(pass.x.shape[0]);
+      const Tensor positions = pass.buffers->get(positions_, pass.x.shape[0]);
       ops::embed(backend, weights_.position_embd.w, pass.pos, positions);
       ops::add(backend, pass.x, positions, 1.0f);
     }
@@ -52,8 +56,8 @@ class Decoder final : public Architecture {
   void output(Backend& backend, const Tensor& x, ActivationBuffer& buffers,
               const Tensor& logits) const override {
     const int64_t n = x.shape[0];
-    buffers.ensure(backend, spec_, n, DType::f32);
-    const Tensor normed = buffers.normed(n);
+    buffers.ensure(backend, activations_, n, DType::f32);
+    const Tensor normed = buffers.get(normed_, n);
     normalize(backend, spec_, weights_.output_norm, x, normed);
     const Projection head{weights_.output.w, weights_.output.bias, logits};
     ops::project(backend, normed, {&head, 1});
@@ -112,7 +116,7 @@ class Decoder final : public Architecture {
   /// norm(x), or x, in the type that the block's products want.
   Tensor normalized(const Norm& norm, const Tensor& x, const LayerPass& pass) const {
     Backend& backend = *pass.backend;
-    const Tensor normed = pass.buffers->normed(x.shape[0]);
+    const Tensor normed = pass.buffers->get(normed_, x.shape[0]);
     if (norm) {
       normalize(backend, spec_, norm, x, normed);
       return normed;
@@ -133,7 +137,10 @@ class Decoder final : public Architecture {
   const ModelSpec spec_;
   const Family& family_;
   RotationTable rotations_;
-  const BlockContext context_{spec_, rotations_};
+  ActivationPlan activations_;
+  const ActivationTensor normed_;     // [n, n_embd], what both blocks read
+  const ActivationTensor positions_;  // [n, n_embd], where positions are learned
+  const BlockContext context_{spec_, rotations_, activations_};
   std::vector<Buffer> owned_;  // before the weights, which may lie in it
   const DecoderWeights weights_;
   std::vector<int> kinds_;  // [n_layer]

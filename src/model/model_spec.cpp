@@ -169,11 +169,6 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
 
 }  // namespace
 
-bool ModelSpec::has_branches() const {
-  return family->norm_places != NormPlaces::before || config.residual_scale != 1.0f ||
-         config.n_positions > 0 || config.n_expert > 0;
-}
-
 int64_t ModelSpec::ffn_rows(int64_t n_tokens) const {
   if (config.n_expert == 0) return n_tokens;
   constexpr int64_t kLeast = 64;

@@ -22,8 +22,6 @@ struct ModelSpec {
   /// ModelOptions::compute, once the model is loaded.
   Compute compute = Compute::automatic;
 
-  /// Whether some block computes its result in a buffer before it is added to the residual stream.
-  bool has_branches() const;
   /// Whether sessions with these two contexts use the same rotation (RotationSpec::n_ctx_short).
   bool rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const;
   /// The most rows that a layer's feed-forward network computes at a time in a chunk of n_tokens:

@@ -143,7 +143,7 @@ class Trace final : public AttentionStep {
         backend_->allocate(static_cast<size_t>(n * c.n_embd) * sizeof(float), "hidden states");
     LinearRunner linear(*backend_);
     ActivationBuffer buffers;
-    buffers.ensure(*backend_, architecture->spec(), n, DType::f32);
+    buffers.ensure(*backend_, architecture->activations(), n, DType::f32);
     LayerPass pass;
     pass.backend = backend_.get();
     pass.x = storage.view(DType::f32, {n, c.n_embd});

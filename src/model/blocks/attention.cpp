@@ -17,10 +17,14 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
   load_qkv(loader);
   q_norm_ = loader.head_norm("attn_q_norm", c.n_head);
   k_norm_ = loader.head_norm("attn_k_norm", c.n_head_kv);
-  wo_ = loader.matrix("attn_output", c.n_embd, c.n_q(), loader.family().output_bias);
-  if (loader.family().norm_places != NormPlaces::before) {
-    post_norm_ = loader.norm("post_attention_norm");
-  }
+  const bool normed = loader.family().norm_places != NormPlaces::before;
+  out_ = {context, loader.matrix("attn_output", c.n_embd, c.n_q(), loader.family().output_bias),
+          normed ? loader.norm("post_attention_norm") : Norm()};
+  ActivationPlan& plan = context.activations;
+  q_ = plan.add_heads("q", c.n_head, c.head_dim);
+  k_ = plan.add_heads("k", c.n_head_kv, c.head_dim);
+  v_ = plan.add_heads("v", c.n_head_kv, c.head_dim);
+  attn_ = plan.add_heads("attn", c.n_head, c.head_dim, ActivationType::input);
   loader.ignore("attn_rot_embd");  // files of 2023; the table is recomputed
   loader.ignore("attention.rotary_emb.inv_freq");
 }
@@ -44,8 +48,9 @@ void Attention::load_qkv(LayerLoader& loader) {
 // x += Wo attention(normed)
 void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   const int64_t n = pass.x.shape[0], n_q = pass.n_q, n_out = pass.n_out;
-  const Tensor q = pass.buffers->q(n_q), k = pass.buffers->k(n), v = pass.buffers->v(n);
-  const Tensor attn = pass.buffers->attn(n_out);
+  const ActivationBuffer& buffers = *pass.buffers;
+  const Tensor q = buffers.get(q_, n_q), k = buffers.get(k_, n), v = buffers.get(v_, n);
+  const Tensor attn = buffers.get(attn_, n_out);
 
   if (n_q == n) {
     const LinearCall qkv[] = {{&wq_, rows(q)}, {&wk_, rows(k)}, {&wv_, rows(v)}};
@@ -67,7 +72,7 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   pass.attention->attend(q, k, v, attn);
 
   if (n_out == 0) return;
-  add_to_residual(context_, wo_, rows(attn), post_norm_, pass.x.slice(n - n_out, n), pass);
+  out_.add_to(pass.x.slice(n - n_out, n), rows(attn), context_, pass);
 }
 
 /// x [n, heads, head_dim], in place.

@@ -14,10 +14,12 @@ class Attention final : public TokenMixer {
   Attention(const BlockContext& context, LayerLoader& loader);
 
   void run(const Tensor& normed, const LayerPass& pass) const override;
-  const Weight& output() const override { return wo_; }
-  std::vector<const Weight*> matrices() const override { return present({&wq_, &wk_, &wv_, &wo_}); }
+  const Weight& output() const override { return out_.w; }
+  std::vector<const Weight*> matrices() const override {
+    return present({&wq_, &wk_, &wv_, &out_.w});
+  }
   std::vector<const Norm*> norms() const override {
-    return present({&q_norm_, &k_norm_, &post_norm_});
+    return present({&q_norm_, &k_norm_, &out_.post_norm});
   }
 
  private:
@@ -27,11 +29,12 @@ class Attention final : public TokenMixer {
 
   const BlockContext& context_;
   const LayerSpec& layer_;
-  Weight wq_;             // [n_head * head_dim, n_embd]
-  Weight wk_, wv_;        // [n_head_kv * head_dim, n_embd]
-  Norm q_norm_, k_norm_;  // as Family::qk_norm says
-  Weight wo_;             // [n_embd, n_head * head_dim]
-  Norm post_norm_;        // [n_embd]
+  Weight wq_;                  // [n_head * head_dim, n_embd]
+  Weight wk_, wv_;             // [n_head_kv * head_dim, n_embd]
+  Norm q_norm_, k_norm_;       // as Family::qk_norm says
+  ResidualOutput out_;         // of n_head * head_dim values
+  ActivationTensor q_, attn_;  // [n, n_head, head_dim]
+  ActivationTensor k_, v_;     // [n, n_head_kv, head_dim]
 };
 
 }  // namespace snapkv

@@ -3,24 +3,30 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "backend/ops.h"
 
 namespace snapkv {
 
-void add_to_residual(const BlockContext& context, const Weight& w, const Tensor& input,
-                     const Norm& post_norm, const Tensor& x, const LayerPass& pass) {
-  const float scale = context.spec.config.residual_scale;
-  if (!post_norm && scale == 1.0f) {
+ResidualOutput::ResidualOutput(const BlockContext& context, Weight weight, Norm norm)
+    : w(std::move(weight)), post_norm(std::move(norm)) {
+  const ModelConfig& c = context.spec.config;
+  if (post_norm || c.residual_scale != 1.0f) branch = context.activations.add("branch", c.n_embd);
+}
+
+void ResidualOutput::add_to(const Tensor& x, const Tensor& input, const BlockContext& context,
+                            const LayerPass& pass) const {
+  if (!branch) {
     const LinearCall call[] = {{&w, x, true}};
     pass.linear->apply(input, call);
     return;
   }
-  const Tensor branch = pass.buffers->branch(x.shape[0]);
-  const LinearCall call[] = {{&w, branch}};
+  const Tensor out = pass.buffers->get(branch, x.shape[0]);
+  const LinearCall call[] = {{&w, out}};
   pass.linear->apply(input, call);
-  if (post_norm) normalize(*pass.backend, context.spec, post_norm, branch, branch);
-  ops::add(*pass.backend, x, branch, scale);
+  if (post_norm) normalize(*pass.backend, context.spec, post_norm, out, out);
+  ops::add(*pass.backend, x, out, context.spec.config.residual_scale);
 }
 
 std::vector<const Weight*> present(std::initializer_list<const Weight*> weights) {

@@ -20,6 +20,7 @@ namespace snapkv {
 struct BlockContext {
   const ModelSpec& spec;
   const RotationTable& rotations;
+  ActivationPlan& activations;  // to which blocks add what they compute in, when they are made
 };
 
 class Block {
@@ -47,9 +48,17 @@ class FeedForward : public Block {
   virtual void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const = 0;
 };
 
-/// x += residual_scale * post_norm(W input), the norm where there is one.
-void add_to_residual(const BlockContext& context, const Weight& w, const Tensor& input,
-                     const Norm& post_norm, const Tensor& x, const LayerPass& pass);
+/// The end of a block: x += residual_scale * post_norm(W input), the norm where there is one.
+struct ResidualOutput {
+  Weight w;                 // [n_embd, n_in]
+  Norm post_norm;           // [n_embd]
+  ActivationTensor branch;  // [n, n_embd], unless the product itself adds to x
+
+  ResidualOutput() = default;
+  ResidualOutput(const BlockContext& context, Weight weight, Norm norm);
+  void add_to(const Tensor& x, const Tensor& input, const BlockContext& context,
+              const LayerPass& pass) const;
+};
 
 /// The matrices that there are.
 std::vector<const Weight*> present(std::initializer_list<const Weight*> weights);

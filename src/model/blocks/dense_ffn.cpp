@@ -16,17 +16,20 @@ DenseFfn::DenseFfn(const BlockContext& context, LayerLoader& loader) : context_(
     if (family.gated) gate_ = loader.matrix("ffn_gate", n_ff, n_embd, family.ffn_bias);
     up_ = loader.matrix("ffn_up", n_ff, n_embd, family.ffn_bias);
   }
-  down_ = loader.matrix("ffn_down", n_embd, n_ff, family.ffn_bias);
-  if (family.norm_places != NormPlaces::before) post_norm_ = loader.norm("post_ffw_norm");
+  down_ = {context, loader.matrix("ffn_down", n_embd, n_ff, family.ffn_bias),
+           family.norm_places != NormPlaces::before ? loader.norm("post_ffw_norm") : Norm()};
+  if (gate_) gate_out_ = context.activations.add("gate", n_ff);
+  up_out_ = context.activations.add("up", n_ff);
+  act_ = context.activations.add("act", n_ff, ActivationType::input);
 }
 
 // x += Wdown (f(Wgate normed) * Wup normed), or x += Wdown f(Wup normed)
 void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
   const Activation activation = context_.spec.family->activation;
   const int64_t n = x.shape[0];
-  const Tensor up = pass.buffers->up(n), act = pass.buffers->act(n);
+  const Tensor up = pass.buffers->get(up_out_, n), act = pass.buffers->get(act_, n);
   if (gate_) {
-    const Tensor gate = pass.buffers->gate(n);
+    const Tensor gate = pass.buffers->get(gate_out_, n);
     const LinearCall gate_up[] = {{&gate_, gate}, {&up_, up}};
     pass.linear->apply(normed, gate_up);
     ops::activate(*pass.backend, activation, gate, up, act);
@@ -35,7 +38,7 @@ void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass)
     pass.linear->apply(normed, only_up);
     ops::activate(*pass.backend, activation, up, {}, act);
   }
-  add_to_residual(context_, down_, act, post_norm_, x, pass);
+  down_.add_to(x, act, context_, pass);
 }
 
 }  // namespace snapkv

@@ -13,14 +13,14 @@ class DenseFfn final : public FeedForward {
   DenseFfn(const BlockContext& context, LayerLoader& loader);
 
   void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const override;
-  std::vector<const Weight*> matrices() const override { return present({&gate_, &up_, &down_}); }
-  std::vector<const Norm*> norms() const override { return present({&post_norm_}); }
+  std::vector<const Weight*> matrices() const override { return present({&gate_, &up_, &down_.w}); }
+  std::vector<const Norm*> norms() const override { return present({&down_.post_norm}); }
 
  private:
   const BlockContext& context_;
-  Weight gate_, up_;  // [n_ff, n_embd]; no gate where the family has none
-  Weight down_;       // [n_embd, n_ff]
-  Norm post_norm_;    // [n_embd]
+  Weight gate_, up_;                          // [n_ff, n_embd]; no gate where the family has none
+  ResidualOutput down_;                       // of n_ff values
+  ActivationTensor gate_out_, up_out_, act_;  // [n, n_ff]; no gate_out_ where there is no gate
 };
 
 }  // namespace snapkv

@@ -41,6 +41,10 @@ class ExpertsFfn final : public FeedForward {
   const BlockContext& context_;
   Weight router_;  // [n_expert, n_embd] f32
   std::vector<Expert> experts_;
+  ActivationTensor gate_, up_, act_;    // [n, n_ff], of ModelSpec::ffn_rows()
+  ActivationTensor gathered_, branch_;  // [n, n_embd]
+  ActivationTensor logits_;             // [n, n_expert]
+  ActivationTensor routed_;  // ExpertRoutes::tokens() in the device's memory: [n * n_used, 1]
 };
 
 }  // namespace snapkv
