@@ -8,13 +8,9 @@
 namespace snapkv::chat {
 
 AnswerParser::AnswerParser(const AnswerSyntax& syntax)
-    : has_reasoning_(syntax.has_reasoning),
-      tools_(syntax.tools, syntax.functions, syntax.one_call,
-             {[this](std::string_view text) { add(Piece::Kind::content, text); },
-              [this](const std::string& name) {
-                pieces_.push_back({Piece::Kind::tool_begin, name, 0});
-              },
-              [this](std::string_view part) { add(Piece::Kind::tool_arguments, part); }}),
+    : functions_(syntax.functions),
+      has_reasoning_(syntax.has_reasoning),
+      tools_(syntax.tools, functions_, syntax.one_call, callbacks()),
       reasoning_(syntax.prompt_end, [this](std::string_view text, ReasoningStream::Part part) {
         if (part == ReasoningStream::Part::reasoning) add_reasoning(text);
         if (part == ReasoningStream::Part::answer) add_answer(text);
@@ -22,7 +18,37 @@ AnswerParser::AnswerParser(const AnswerSyntax& syntax)
           trims_reasoning_ = trims_answer_ = true;
           white_.clear();
         }
-      }) {}
+      }) {
+  if (!syntax.any_form || syntax.tools == ToolFormat::none) return;
+  const CallFinder::Options options = {.one_call = syntax.one_call,
+                                       .ends_after = syntax.tools == ToolFormat::generic};
+  finder_.emplace(functions_, options,
+                  CallFinder::Callbacks{
+                      [this](std::string_view text) { add(Piece::Kind::content, text); },
+                      [this](const FoundCall& call) {
+                        pieces_.push_back({Piece::Kind::tool_begin, call.name, 0});
+                        add(Piece::Kind::tool_arguments, to_text(call.arguments));
+                      }});
+}
+
+/// What ToolStream leaves as text may hold calls of other forms.
+ToolStream::Callbacks AnswerParser::callbacks() {
+  return {[this](std::string_view text) {
+            if (finder_) {
+              finder_->push(text);
+            } else {
+              add(Piece::Kind::content, text);
+            }
+          },
+          [this](const std::string& name) {
+            if (finder_) finder_->begin_other_call();
+            if (finder_ && finder_->ended()) return;
+            pieces_.push_back({Piece::Kind::tool_begin, name, 0});
+          },
+          [this](std::string_view part) {
+            if (!finder_ || !finder_->ended()) add(Piece::Kind::tool_arguments, part);
+          }};
+}
 
 void AnswerParser::add(Piece::Kind kind, std::string_view text) {
   if (text.empty()) return;
@@ -65,6 +91,7 @@ std::vector<Piece> AnswerParser::push(std::string_view text) {
 std::vector<Piece> AnswerParser::finish() {
   reasoning_.finish();
   tools_.finish();
+  if (finder_) finder_->finish();
   return std::exchange(pieces_, {});
 }
 

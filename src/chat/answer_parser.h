@@ -6,10 +6,12 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "chat/call_finder.h"
 #include "chat/reasoning.h"
 #include "chat/tool_stream.h"
 
@@ -22,6 +24,7 @@ struct AnswerSyntax {
   ToolFormat tools = ToolFormat::none;
   std::map<std::string, Json> functions;  ///< the schema of each tool's parameters
   bool one_call = false;                  ///< the answer ends after its first complete call
+  bool any_form = false;  ///< calls may also have the form of another template (call_forms.h)
 };
 
 /// A part of an answer.
@@ -41,16 +44,21 @@ class AnswerParser {
   std::vector<Piece> push(std::string_view text);
   /// Returns the text that was held back, at the end of the answer.
   std::vector<Piece> finish();
-  /// Whether the answer ends here because of AnswerSyntax::one_call.
-  bool ended() const { return tools_.ended(); }
+  /// Whether the answer ends here: because of AnswerSyntax::one_call, or because text follows calls
+  /// after which there is none.
+  bool ended() const { return tools_.ended() || (finder_ && finder_->ended()); }
 
  private:
   void add(Piece::Kind kind, std::string_view text);
   void add_reasoning(std::string_view text);
   void add_answer(std::string_view text);
 
+  ToolStream::Callbacks callbacks();
+
+  const std::map<std::string, Json> functions_;
   const bool has_reasoning_;
   std::vector<Piece> pieces_;
+  std::optional<CallFinder> finder_;  // with AnswerSyntax::any_form
   ToolStream tools_;
   ReasoningStream reasoning_;
   bool trims_reasoning_ = true;  // drops white space before and after the reasoning

@@ -71,6 +71,8 @@ bool ParameterScanner::push(char c) {
       return push_between(c);
     case State::value:
       return push_value(c);
+    case State::json:
+      return push_json(c);
     default:
       return false;
   }
@@ -78,8 +80,13 @@ bool ParameterScanner::push(char c) {
 
 bool ParameterScanner::push_between(char c) {
   if (text_.empty() && is_space(c)) return true;
+  if (text_.empty() && c == '{' && n_parameters_ == 0) {
+    json_ = std::make_unique<ValueScanner>(ValueScanner::Holds::arguments, functions_);
+    state_ = State::json;
+    return push_json(c);
+  }
   text_ += c;
-  if (text_ == kParameter) {
+  if (text_ == kParameter && !json_) {
     state_ = State::key;
   } else if (text_ == kFunctionEnd) {
     close();
@@ -88,6 +95,15 @@ bool ParameterScanner::push_between(char c) {
     return kParameter.starts_with(text_) || kFunctionEnd.starts_with(text_) || fail();
   }
   text_.clear();
+  return true;
+}
+
+bool ParameterScanner::push_json(char c) {
+  if (!json_->push(c)) return fail();
+  if (!json_->complete()) return true;
+  arguments_ = json_->text();
+  ++n_parameters_;
+  state_ = State::between;
   return true;
 }
 
@@ -104,7 +120,13 @@ bool ParameterScanner::fail() {
   return false;
 }
 
-void ParameterScanner::close() { arguments_ += n_parameters_ == 0 ? "{}" : "}"; }
+void ParameterScanner::close() {
+  if (!json_) {
+    arguments_ += n_parameters_ == 0 ? "{}" : "}";
+  } else if (!json_->complete()) {
+    arguments_ = json_->text();  // what there is of it
+  }
+}
 
 void ParameterScanner::begin_value(const std::string& key) {
   const auto function = functions_.find(name_);
@@ -150,6 +172,7 @@ void ParameterScanner::end_value() {
 }
 
 void ParameterScanner::finish() {
+  if (state_ == State::json) arguments_ = json_->text();
   if (state_ != State::value || types_ != kString) return;
   std::string_view text = text_;
   if (text.starts_with('\n')) text.remove_prefix(1);

@@ -8,15 +8,18 @@
 //   </function>
 //
 // Values are bare text; the function's schema says which of them are strings. Strings are passed on
-// while they are written, other values when they are complete.
+// while they are written, other values when they are complete. Some models write all arguments as
+// one JSON object instead: <function=NAME>{"KEY": VALUE}</function>
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "chat/call_reader.h"
 #include "chat/parameter_types.h"
+#include "chat/value_scanner.h"
 
 namespace snapkv::chat {
 
@@ -36,10 +39,11 @@ class ParameterScanner : public CallReader {
   bool has_arguments() const override { return state_ == State::complete || n_parameters_ > 0; }
 
  private:
-  enum class State { begin, name, between, key, value, complete, failed };
+  enum class State { begin, name, between, key, value, json, complete, failed };
 
   bool push_between(char c);
   bool push_value(char c);
+  bool push_json(char c);
   bool fail();
   void begin_value(const std::string& key);
   void end_value();
@@ -59,6 +63,7 @@ class ParameterScanner : public CallReader {
   size_t n_shown_ = 0;     // bytes of the value's text that were passed on
   int n_parameters_ = 0;   // parameters that arguments_ has something of
   std::string arguments_;  // not yet taken
+  std::unique_ptr<ValueScanner> json_;  // of arguments that are one object
 };
 
 }  // namespace snapkv::chat

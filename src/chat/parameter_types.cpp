@@ -34,7 +34,9 @@ JsonTypes named_type(const Json& name) {
   return kAllTypes;
 }
 
-JsonTypes type_of(const Json& value) {
+}  // namespace
+
+JsonTypes types_of(const Json& value) {
   switch (value.type()) {
     case Json::value_t::string:
       return kString;
@@ -54,6 +56,8 @@ JsonTypes type_of(const Json& value) {
       return kInteger;
   }
 }
+
+namespace {
 
 /// Returns null if the target of the reference does not exist.
 const Json* referred(const Json& reference, const Json& document) {
@@ -82,9 +86,9 @@ class TypeFinder {
       if (keyword == "type") {
         types &= value.is_array() ? any_of(value, named_type) : named_type(value);
       } else if (keyword == "enum" && value.is_array()) {
-        types &= any_of(value, type_of);
+        types &= any_of(value, types_of);
       } else if (keyword == "const") {
-        types &= type_of(value);
+        types &= types_of(value);
       } else if ((keyword == "anyOf" || keyword == "oneOf") && value.is_array()) {
         types &= any_of(value, nested);
       } else if (keyword == "allOf" && value.is_array()) {
@@ -163,7 +167,7 @@ std::string typed_value(const std::string& text, JsonTypes types) {
   if (types != kString) {
     std::string spelling = json_spelling(text);
     const Json value = parse_held(spelling);
-    if (!value.is_discarded() && !value.is_string() && (types & type_of(value)) != 0) {
+    if (!value.is_discarded() && !value.is_string() && (types & types_of(value)) != 0) {
       return spelling;
     }
   }

@@ -18,6 +18,9 @@ inline constexpr JsonTypes kString = 1, kInteger = 2, kFraction = 4, kBoolean = 
 /// `anyOf`, `oneOf`, `allOf` and references inside `document`.
 JsonTypes schema_types(const Json& schema, const Json& document);
 
+/// Returns the type of a value, as all bits that it counts as: 5.0 is a whole number too.
+JsonTypes types_of(const Json& value);
+
 /// Returns the schema that a reference inside `document` refers to; other schemas unchanged.
 const Json& resolved(const Json& schema, const Json& document);
 

@@ -35,10 +35,10 @@ void skip(std::string& text, std::string_view characters) {
 
 }  // namespace
 
-ToolStream::ToolStream(ToolFormat format, std::map<std::string, Json> functions, bool one_call,
-                       Callbacks callbacks)
+ToolStream::ToolStream(ToolFormat format, const std::map<std::string, Json>& functions,
+                       bool one_call, Callbacks callbacks)
     : format_(format),
-      functions_(std::move(functions)),
+      functions_(functions),
       one_call_(one_call),
       callbacks_(std::move(callbacks)) {
   if (format_ == ToolFormat::none) state_ = State::plain;

@@ -22,10 +22,10 @@ class ToolStream {
     std::function<void(std::string_view part)> arguments;
   };
 
-  /// `functions`: the existing functions, with the schemas of their parameters. Where only the call
-  /// itself marks it, any other name makes it text. `one_call`: nothing follows the first complete
-  /// call.
-  ToolStream(ToolFormat format, std::map<std::string, Json> functions, bool one_call,
+  /// `functions`: the existing functions, with the schemas of their parameters; must outlive this.
+  /// Where only the call itself marks it, any other name makes it text. `one_call`: nothing follows
+  /// the first complete call.
+  ToolStream(ToolFormat format, const std::map<std::string, Json>& functions, bool one_call,
              Callbacks callbacks);
 
   void push(std::string_view text);
@@ -68,7 +68,7 @@ class ToolStream {
   void show(std::string_view text);
 
   const ToolFormat format_;
-  const std::map<std::string, Json> functions_;
+  const std::map<std::string, Json>& functions_;
   const bool one_call_;
   const Callbacks callbacks_;
   State state_ = State::start;

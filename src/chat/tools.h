@@ -40,6 +40,7 @@ struct Tools {
   std::string function;  ///< with Choice::required, the function that must be called; empty: any
   bool parallel = true;  ///< more than one call per answer is allowed
   bool legacy = false;   ///< `functions`: calls are `function_call` of the message
+  bool any_form = true;  ///< calls may also have the form of another template (call_forms.h)
 
   bool offered() const { return !list.empty() && choice != Choice::none; }
   std::vector<std::string> names() const;

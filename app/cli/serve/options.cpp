@@ -113,6 +113,11 @@ void add_scheduling_options(CLI::App& app, ServeSettings& s) {
       "again (refresh)",
       "HOW")
       ->check(CLI::IsMember({"off", "append", "refresh"}));
+  add("--tool-calls", s.tool_calls,
+      "Which calls of tools are found in answers: of the form that the model's template asks for "
+      "(strict), or of any form that models write, such as JSON in a code block (auto)",
+      "HOW")
+      ->check(CLI::IsMember({"auto", "strict"}));
   add("--snapshot-dir", s.snapshot_dir,
       "The folder of snapshots, the only one that clients reach; empty: none", "DIR");
 }
@@ -212,6 +217,7 @@ server::ApiOptions api_options(const ServeSettings& s, const Model& model) {
     options.chat_template = without_folders(s.chat.choose(chat, file, false));
     options.tool_template = without_folders(s.chat.choose(chat, file, true));
   }
+  options.any_call_form = s.tool_calls == "auto";
   options.template_variables = s.chat.variables();
   add_token_texts(chat, options.template_variables);
   options.system = s.chat.system();

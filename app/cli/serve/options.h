@@ -34,6 +34,7 @@ struct ServeSettings {
   std::optional<uint64_t> body_memory;
   std::string reuse = "refresh";
   std::string snapshot_dir;
+  std::string tool_calls = "auto";
   bool metrics_compat = false;
 };
 

@@ -23,6 +23,7 @@ struct ApiOptions {
   std::function<PolicyConfig(const std::string& policy)> policy;
   /// For requests without tools, and with them; empty if the model has none.
   std::optional<ChatTemplate> chat_template, tool_template;
+  bool any_call_form = true;  ///< calls may have the form of another template (chat/call_forms.h)
   Json template_variables = Json::object();  ///< bos_token, eos_token, --chat-template-kwargs
   std::string system;                        ///< for conversations without a system message
   std::string snapshot_dir;                  ///< empty: none

@@ -167,6 +167,7 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   Conversation conversation;
   conversation.messages = read_messages_field(body, "messages");
   conversation.tools = read_tools(body);
+  read_call_form(conversation.tools, body, context.options);
   conversation.template_variables = read_template_variables(body);
   read_effort(body, "reasoning_effort", conversation.template_variables);
   conversation.splits_reasoning = read_splits_reasoning(body);

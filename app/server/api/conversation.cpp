@@ -173,9 +173,8 @@ RenderedChat render(const Conversation& conversation, const ApiContext& context,
 
 namespace {
 
-/// Makes the answers end after their first complete call.
-void end_after_call(AnswerSyntax& syntax, Request& request) {
-  syntax.one_call = true;
+/// Makes the answers end where their calls end them.
+void set_end_finder(const AnswerSyntax& syntax, Request& request) {
   request.make_end_finder = [syntax] {
     const auto parser = std::make_shared<chat::AnswerParser>(syntax);
     return [parser](std::string_view text) {
@@ -250,7 +249,10 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   syntax.tools = chat::tool_format_or_generic(context.options.tool_template->source());
   syntax.functions = conversation.tools.schemas();
   request.shows_control_tokens = true;  // in some vocabularies the marks of calls are such tokens
-  if (!conversation.tools.parallel) end_after_call(syntax, request);
+  syntax.one_call = !conversation.tools.parallel;
+  // a grammar allows calls of the template's form only
+  syntax.any_form = conversation.tools.any_form && request.grammar == nullptr && !is_required;
+  if (syntax.one_call || syntax.any_form) set_end_finder(syntax, request);
   with_api_errors([&] { set_tool_grammar(conversation.tools, syntax.tools, request); });
   return syntax;
 }

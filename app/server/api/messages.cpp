@@ -103,7 +103,9 @@ Exchange read_messages(const Json& json, const ApiContext& context) {
   const Fields output = body.inside("output_config");
   request.grammar =
       read_grammar(body, request.warnings, {{output, "format"}, {body, "output_format"}});
-  AnswerSyntax syntax = prepare(read_conversation(body, request.warnings), context, request);
+  Conversation conversation = read_conversation(body, request.warnings);
+  read_call_form(conversation.tools, body, context.options);
+  AnswerSyntax syntax = prepare(conversation, context, request);
   const std::vector<MessageDocument> documents = message_documents(*body.array("messages"));
   const bool cites = std::any_of(documents.begin(), documents.end(),
                                  [](const MessageDocument& d) { return d.is_citable; });

@@ -119,6 +119,7 @@ Exchange read_ollama_chat(const Json& json, const ApiContext& context) {
   Conversation conversation;
   conversation.messages = read_ollama_messages(body);
   conversation.tools = read_tools(body);
+  read_call_form(conversation.tools, body, context.options);
   if (!conversation.tools.custom.empty()) body.refuse("tools", "Ollama has functions only");
   read_think(body, conversation.template_variables);
   AnswerSyntax syntax = prepare(conversation, context, request);

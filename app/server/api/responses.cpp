@@ -165,6 +165,7 @@ Exchange read_response(const Json& json, const ApiContext& context) {
   const Fields text = body.inside("text");
   request.grammar = read_grammar(body, request.warnings, {{text, "format"}});
   ResponseTools tools = read_response_tools(body, request.warnings);
+  read_call_form(tools.tools, body, context.options);
   AnswerSyntax syntax = prepare(read_conversation(body, std::move(tools.tools)), context, request);
   AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
   options.syntax = std::move(syntax);

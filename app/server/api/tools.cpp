@@ -195,6 +195,14 @@ Tools read_tools(const Fields& body) {
   return tools;
 }
 
+void read_call_form(Tools& tools, const Fields& body, const ApiOptions& options) {
+  const auto form = body.text("tool_calls");
+  if (form && *form != "auto" && *form != "strict") {
+    body.refuse("tool_calls", "auto or strict", Json(*form));
+  }
+  tools.any_form = form ? *form == "auto" : options.any_call_form;
+}
+
 std::string tool_call_id(ToolFormat format) {
   return format == ToolFormat::mistral ? random_id(9) : "call_" + random_id();
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "chat/tools.h"
+#include "server/api/api_options.h"
 #include "server/api/fields.h"
 
 namespace snapkv::server {
@@ -26,6 +27,10 @@ void read_parallel(Tools& tools, const Fields& body);
 /// whose name `function_name` reads from the object, or allowed_tools. After read_parallel().
 void read_tool_choice(Tools& tools, const Fields& body,
                       const std::function<std::string(const Fields& choice)>& function_name);
+
+/// `tool_calls`: "auto" or "strict", the form that calls must have; the server's --tool-calls if it
+/// is not given. For every API.
+void read_call_form(Tools& tools, const Fields& body, const ApiOptions& options);
 
 /// Returns a new id for a call; Mistral's templates require nine letters or digits.
 std::string tool_call_id(ToolFormat format);
