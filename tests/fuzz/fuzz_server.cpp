@@ -165,11 +165,12 @@ std::vector<Piece> parse(const AnswerSyntax& syntax, std::string_view text, size
 std::string parse_hostile_answer(std::string_view bytes) {
   if (bytes.empty()) return "";
   constexpr ToolFormat kFormats[] = {ToolFormat::none, ToolFormat::hermes, ToolFormat::llama3,
-                                     ToolFormat::mistral, ToolFormat::coder};
+                                     ToolFormat::mistral, ToolFormat::coder, ToolFormat::generic};
   AnswerSyntax syntax;
   syntax.has_reasoning = (bytes[0] & 1) != 0;
   syntax.prompt_end = (bytes[0] & 2) != 0 ? "<think>\n" : "";
   syntax.tools = kFormats[static_cast<unsigned char>(bytes[0]) / 4 % std::size(kFormats)];
+  syntax.any_form = (bytes[0] & 64) != 0;
   syntax.functions = {
       {"get", Json::parse(R"({"type": "object", "properties": {"city": {"type": "string"},
                               "days": {"type": "integer"}, "any": {}}})")},
