@@ -33,18 +33,57 @@ TEST(Documents, ADocumentComesFirstAndTheQuestionLast) {
   const std::string text = make_file("facts.txt", facts());
   const Result file = run(generate({"-f", text, "-p", kQuestion}));
   EXPECT_EQ(file.code, 0) << file.err;
-  EXPECT_EQ(file.out, " 48213.") << file.err;
+  EXPECT_EQ(file.out, " 48213.\n") << file.err;
   EXPECT_EQ(run(generate({"-p", facts() + "\n\n" + kQuestion})).out, file.out);
   Command piped;
-  piped.args = generate({"-p", kQuestion});
+  piped.args = generate({"-f", "-", "-p", kQuestion});
   piped.input = facts();
   EXPECT_EQ(run(piped).out, file.out);
-  piped.args = generate({});
+  piped.args = generate({"-f", "-"});
   piped.input = facts() + "\n\n" + kQuestion;
   EXPECT_EQ(run(piped).out, file.out);
   const Result chat =
       run(generate({"-f", text, "-p", kQuestion, "--chat-template", plain_template()}));
   EXPECT_EQ(chat.out, file.out) << chat.err;
+}
+
+/// What makes stdin a pipe that stays open, with nothing in it.
+const char* const kOpenPipe = "mkfifo p; exec 3<>p; exec <&3";
+
+TEST(Stdin, IsReadOnlyWhereItIsAskedFor) {
+  Command loop;  // what `while read` leaves for its next rounds
+  loop.args = generate({"-p", facts() + "\n\n" + kQuestion});
+  loop.input = "Berlin\nMadrid\n";
+  const Result r = run(loop);
+  EXPECT_EQ(r.out, run(loop.args).out);
+  EXPECT_TRUE(contains(r.err, "what is piped in is not read; -f - makes it the document")) << r.err;
+  EXPECT_FALSE(contains(run(loop.args).err, "piped in"));
+  Command open = loop;
+  open.input = "";
+  open.shell = kOpenPipe;
+  EXPECT_EQ(run(open).out, r.out) << "waits for nothing";
+  Command nothing;
+  nothing.args = generate({});
+  nothing.input = facts();
+  const Result refused = run(nothing);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "-f - reads what is piped in")) << refused.err;
+}
+
+TEST(Stdin, AnOpenPipeIsWaitedForAloud) {
+  for (const auto& [args, part] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {generate({"-f", "-"}), "waiting for text on standard input, which is open\n"},
+           {{"run", needle_model(), kQuestion}, "which is open; < /dev/null goes on without\n"}}) {
+    Command open;
+    open.args = args;
+    open.shell = kOpenPipe;
+    open.interrupt_when = [&](const std::string&, const std::string& err) {
+      return contains(err, part);
+    };
+    const Result r = run(open);
+    EXPECT_EQ(r.code, 130) << r.err;
+    EXPECT_TRUE(contains(r.err, part)) << r.err;
+  }
 }
 
 TEST(Documents, EveryKindIsRead) {
@@ -55,7 +94,7 @@ TEST(Documents, EveryKindIsRead) {
       {"facts.html", "<html><body><p>" + facts() + "</p></body></html>"}};
   for (const auto& [name, bytes] : kFiles) {
     const Result r = run(generate({"-f", make_file(name, bytes), "-p", kQuestion}));
-    EXPECT_EQ(r.out, " 48213.") << name << r.err;
+    EXPECT_EQ(r.out, " 48213.\n") << name << r.err;
   }
   Command chat;
   chat.args = chat_args({"-f", make_file("facts.pdf", make_pdf({facts()}))});
@@ -123,6 +162,22 @@ TEST(Documents, OneThatDoesNotFitIsNotAddedAndItsBeginningCanBe) {
     EXPECT_TRUE(contains(r.err, part)) << part << " in\n" << r.err;
   }
   EXPECT_TRUE(contains(r.err, "2 messages; 5")) << "most of the context\n" << r.err;
+}
+
+TEST(Documents, TheFirstPartIsAddedInOneLine) {
+  const std::string book = make_file("book.txt", rome_prompt(200));
+  const std::string brief = make_file("brief.txt", rome_prompt(2));
+  Command chat;
+  chat.args = chat_args({"-c", "600"});
+  chat.input = "/file first " + book + "\nhi\n";
+  const Result r = run(chat);
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(contains(r.err, "the first ")) << r.err;
+  EXPECT_TRUE(contains(r.err, "% of " + book)) << r.err;
+  chat.input = "/file first \"" + brief + "\"\nhi\n";
+  const Result whole = run(chat);
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  EXPECT_TRUE(contains(whole.err, "snapkv: " + brief + ": ")) << "all of it fits\n" << whole.err;
 }
 
 TEST(Documents, AMessageThatDoesNotFitSaysHowToGoOn) {

@@ -31,7 +31,7 @@ TEST(Generate, SummaryGoesToStderrWithoutEscapeCodes) {
   const Result r = run(generate({"-p", rome_prompt(20), "-n", "7", "--show-timings", "--kv-budget",
                                  "128", "--kv-window", "16", "--kv-kernel", "15"}));
   EXPECT_EQ(r.code, 0) << r.err;
-  EXPECT_EQ(r.out, " 48213.");
+  EXPECT_EQ(r.out, " 48213.\n");
   for (const char* part :
        {"prompt", "answer", "7 tokens", "tok/s", "first token", "128 of ", "6 layers x 3 KV heads",
         "KV cache", "peak during prefill", "peak RSS", "attention", "gather"}) {
@@ -71,7 +71,7 @@ TEST(Generate, StopStringsEndTheAnswerAndAreNotPrinted) {
   const std::string prompt = rome_prompt(8);
   const Result r = run(generate({"-p", prompt, "-n", "8", "--stop", "213", "--stop", "X"}));
   EXPECT_EQ(r.code, 0) << r.err;
-  EXPECT_EQ(r.out, " 48") << "a token is one digit: the string lies across three";
+  EXPECT_EQ(r.out, " 48\n") << "a token is one digit: the string lies across three";
   EXPECT_TRUE(contains(r.err, "--stop")) << r.err;
   const Json json =
       Json::parse(run(generate({"-p", prompt, "-n", "8", "--stop", "213", "--json"})).out);

@@ -89,7 +89,7 @@ TEST(Run, FindsModelsByTheirNames) {
   for (const char* name : {"nadel", "nadel:latest", "Aiguille.q8_0", "acme/needle-gguf/needle-q8",
                            "needle-q8.gguf", "ago", "aiguille"}) {
     const Result r = run_with(home, {"run", name, rome_prompt(4), "-n", "7", "--temp", "0"});
-    EXPECT_EQ(r.out, " 48213.") << name << r.err;
+    EXPECT_EQ(r.out, " 48213.\n") << name << r.err;
   }
   const auto refuses = [&](const std::string& name, std::vector<std::string> parts) {
     const Result r = run_with(home, {"run", name, "What?"});
@@ -103,7 +103,7 @@ TEST(Run, FindsModelsByTheirNames) {
   refuses(folder, {"a folder with no model"});
   add_model(folder + "/one.gguf");
   EXPECT_EQ(run_with(home, {"run", folder, rome_prompt(4), "-n", "7", "--temp", "0"}).out,
-            " 48213.");
+            " 48213.\n");
 }
 
 TEST(Run, AnswersAboutDocumentsAndWhatIsPipedIn) {
@@ -117,7 +117,7 @@ TEST(Run, AnswersAboutDocumentsAndWhatIsPipedIn) {
     args.insert(args.end(), words.begin(), words.end());
     args.insert(args.end(), options.begin(), options.end());
     const Result r = run_with({}, args, input);
-    EXPECT_EQ(r.out, " 48213.") << r.err;
+    EXPECT_EQ(r.out, " 48213.\n") << r.err;
   };
   answer({pdf, question}, "");
   answer({question}, facts);
@@ -127,6 +127,58 @@ TEST(Run, AnswersAboutDocumentsAndWhatIsPipedIn) {
   EXPECT_EQ(wrong.code, 2);
   EXPECT_TRUE(has_text(wrong.err, "there is no file repport.pdf")) << wrong.err;
   EXPECT_EQ(run_with({}, {"run", needle_model(), "repport.pdf"}).code, 2);
+}
+
+TEST(Run, QuestionsMayStandWithoutQuotes) {
+  const std::string facts = make_file("facts.txt", read_file(facts_file()));
+  const std::vector<std::string> options = {"-n", "7", "--temp", "0"};
+  const auto ask = [&](std::vector<std::string> words) {
+    std::vector<std::string> args = {"run", needle_model()};
+    args.insert(args.end(), words.begin(), words.end());
+    args.insert(args.end(), options.begin(), options.end());
+    return run_with({}, args);
+  };
+  const std::string question =
+      "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
+  const Result whole = ask({facts, question});
+  ASSERT_EQ(whole.out, " 48213.\n") << whole.err;
+  EXPECT_FALSE(has_text(whole.err, "is taken to be"));
+  const Result words = ask({facts, "Question: What is", "the secret number of",
+                            "Rome?\nAnswer:", "The", "secret", "number", "of", "Rome", "is"});
+  EXPECT_EQ(words.out, whole.out) << words.err;
+  EXPECT_TRUE(has_text(words.err, "the question is taken to be \"Question: What is the secret"))
+      << words.err;
+  for (const std::vector<std::string>& missing : std::vector<std::vector<std::string>>{
+           {facts, "What", "does", "notes.md", "say?"}, {"missing/facts", "What?"}}) {
+    const Result r = ask(missing);
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_TRUE(has_text(r.err, "there is no file")) << r.err;
+  }
+  const Result late = ask({"What", "says", facts});
+  EXPECT_EQ(late.code, 2);
+  EXPECT_TRUE(has_text(late.err, "a document after the question's first words: ")) << late.err;
+}
+
+TEST(Run, AnEmptyDocumentIsAnErrorThatNamesIt) {
+  const std::string empty = make_file("empty.txt", " \n\n");
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"run", needle_model(), empty, "What?"},
+        {"generate", "-m", needle_model(), "-f", empty, "-p", "What?"},
+        {"compress", "-m", needle_model(), "-f", empty, "-o", "a.kv"}}) {
+    const Result r = run_with({}, args);
+    EXPECT_EQ(r.code, 2) << args[0] << r.err;
+    EXPECT_TRUE(has_text(r.err, empty + " is empty: there is no text in it")) << r.err;
+  }
+}
+
+TEST(Run, ComparesTwoCaches) {
+  const Result r = run_with({}, {"run", needle_model(), rome_prompt(20), "-n", "7", "--temp", "0",
+                                 "--kv-budget", "96", "--compare", "full"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  for (const char* part : {"full cache:\n 48213.", "SnapKV:\n 48213.", "the answers are the same"}) {
+    EXPECT_TRUE(has_text(r.out, part)) << part << " in\n" << r.out;
+  }
+  EXPECT_EQ(run_with({}, {"run", needle_model(), "What?", "--compare", "full", "--cite"}).code, 2);
 }
 
 TEST(Run, ATerminalGetsTheChatWithTheDocuments) {

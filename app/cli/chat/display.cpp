@@ -13,7 +13,7 @@ ChatSession::Callbacks AnswerDisplay::callbacks() {
           .on_begin =
               [this](const std::string& prompt) {
                 progress_.clear();
-                last_ = '\n';
+                text_.emplace(/*wraps=*/true);
                 using Part = chat::ReasoningStream::Part;
                 stream_.emplace(prompt, [this](std::string_view text, Part part) {
                   show(text, part != Part::answer);
@@ -24,14 +24,14 @@ ChatSession::Callbacks AnswerDisplay::callbacks() {
 
 void AnswerDisplay::set_dimmed(bool dimmed) {
   if (dimmed == dimmed_ || !colour_) return;
+  text_->flush();
   write_styled_stdout(dimmed ? "\x1b[2m" : "\x1b[0m");
   dimmed_ = dimmed;
 }
 
 void AnswerDisplay::show(std::string_view text, bool is_reasoning) {
   set_dimmed(is_reasoning);
-  write_stdout(text);
-  last_ = text.back();
+  text_->write(text);
 }
 
 void AnswerDisplay::finish() {
@@ -40,7 +40,7 @@ void AnswerDisplay::finish() {
   stream_->finish();
   set_dimmed(false);
   stream_.reset();
-  if (last_ != '\n' || !is_terminal_) write_stdout("\n");
+  text_->finish();
   if (is_terminal_) write_stdout("\n");
 }
 

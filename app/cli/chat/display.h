@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AnswerDisplay: writes an answer to stdout as it arrives, with reasoning dimmed on a terminal.
+// AnswerDisplay: writes an answer to stdout as it arrives; on a terminal with reasoning dimmed, and
+// lines that break between words.
 #pragma once
 
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "chat/reasoning.h"
 #include "cli/chat/chat_session.h"
+#include "cli/common/answer_text.h"
 #include "cli/common/progress.h"
 
 namespace snapkv::cli {
@@ -29,8 +31,8 @@ class AnswerDisplay {
   bool is_terminal_;
   bool colour_;
   std::optional<chat::ReasoningStream> stream_;  // while an answer is being written
+  std::optional<AnswerText> text_;               // the same
   bool dimmed_ = false;
-  char last_ = '\n';
 };
 
 }  // namespace snapkv::cli

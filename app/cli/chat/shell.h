@@ -41,6 +41,10 @@ class ChatShell {
   void check_room(const std::string& text) const;
   /// Adds a document's text to the next message. Throws kContextExceeded where it does not fit.
   void add_text(const std::string& name, const std::string& text);
+  /// Whether a document fits into the context as a whole.
+  bool fits(const std::string& text) const;
+  /// Adds as much as fits of the last document that was too long.
+  void add_first_part();
   /// As much of a text's beginning, up to a line's or word's end, as the context has room for.
   std::string fitting_part(const std::string& text) const;
   /// Shows the answer that `ask` makes with the callbacks that it is given.

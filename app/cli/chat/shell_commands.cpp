@@ -35,7 +35,8 @@ const std::vector<ChatShell::CommandRow>& ChatShell::commands() {
       {"undo", "", "forget the last message and its answer", &ChatShell::undo},
       {"reset", "", "forget all messages, but for the system message", &ChatShell::reset},
       {"system", "[TEXT|off]", "show or set the system message", &ChatShell::system},
-      {"file", "PATH|first|off", "begin the next message with a document; first: with what fits",
+      {"file", "[first] PATH|off",
+       "begin the next message with a document; first: with as much of it as fits",
        &ChatShell::file},
       {"save", "PATH", "write the messages to a JSON file", &ChatShell::save},
       {"load", "PATH", "take the messages of a JSON file instead", &ChatShell::load},
@@ -90,6 +91,11 @@ const PolicyParam& find_param(const PolicyInfo& info, const std::string& name) {
   }
   fail(ErrorCode::kUsage, "policy {} has no parameter '{}', but: {}", info.name, name,
        fmt::join(names, ", "));
+}
+
+/// A document as a message begins with it.
+std::string whole_document(const std::string& text) {
+  return text + (text.ends_with('\n') ? "\n" : "\n\n");
 }
 
 std::string role_counts(const ChatMessages& conversation) {
@@ -238,7 +244,7 @@ std::string ChatShell::fitting_part(const std::string& text) const {
 void ChatShell::add_text(const std::string& name, const std::string& text) {
   const int64_t n_ctx = session_.session().n_ctx();
   refuse_hopeless_length(session_.session().model(), text, n_ctx);
-  const std::string whole = text + (text.ends_with('\n') ? "\n" : "\n\n");
+  const std::string whole = whole_document(text);
   const int64_t n_tokens = std::ssize(session_.session().model().tokenize(text, false, false));
   const int64_t n_all = session_.n_tokens_with(files_ + whole);
   if (n_all >= n_ctx) {
@@ -246,7 +252,7 @@ void ChatShell::add_text(const std::string& name, const std::string& text) {
     too_long_name_ = name;
     fail(ErrorCode::kContextExceeded,
          "{} was not added: it has {}, which makes {} with the chat, and the context is {}\n"
-         "/file first adds as much of its beginning as fits; a model with a longer context reads "
+         "/file first adds as much of its beginning as fits, as /file first PATH does at once; a model with a longer context reads "
          "all of it{}",
          name, plural(n_tokens, "token"), n_all, n_ctx,
          n_ctx < session_.session().model().info().n_ctx_train ? ", as does a larger --ctx-size"
@@ -263,23 +269,36 @@ void ChatShell::file(const std::string& text) {
     document_failed_ = false;
     return note("the next message begins with no file");
   }
-  if (text == "first" && !too_long_.empty()) {
-    const std::string part = fitting_part(too_long_);
-    if (part.empty()) fail(ErrorCode::kContextExceeded, "the context has no room for any of it");
-    add_text(fmt::format(
-                 "the first {:.0f}% of {}",
-                 100.0 * static_cast<double>(part.size()) / static_cast<double>(too_long_.size()),
-                 too_long_name_),
-             part);
-    too_long_.clear();
-    document_failed_ = false;
-    return;
-  }
+  if (text == "first" && !too_long_.empty()) return add_first_part();
+  const bool only_first = text.starts_with("first ");
   document_failed_ = !reader_.is_terminal();  // until it is there
-  const std::string path = required_path(text, "file");
+  const std::string path = required_path(only_first ? trimmed(text.substr(6)) : text, "file");
   const std::string content = read_document(path);
-  if (content.empty()) fail(ErrorCode::kUsage, "{} is empty", path);
+  if (only_first && !fits(content)) {
+    too_long_ = content;
+    too_long_name_ = path;
+    return add_first_part();
+  }
   add_text(path, content);
+  document_failed_ = false;
+}
+
+bool ChatShell::fits(const std::string& text) const {
+  const Model& model = session_.session().model();
+  const int64_t n_ctx = session_.session().n_ctx();
+  if (is_hopeless_length(model, text, n_ctx)) return false;
+  return session_.n_tokens_with(files_ + whole_document(text)) < n_ctx;
+}
+
+void ChatShell::add_first_part() {
+  const std::string part = fitting_part(too_long_);
+  if (part.empty()) fail(ErrorCode::kContextExceeded, "the context has no room for any of it");
+  add_text(fmt::format(
+               "the first {:.0f}% of {}",
+               100.0 * static_cast<double>(part.size()) / static_cast<double>(too_long_.size()),
+               too_long_name_),
+           part);
+  too_long_.clear();
   document_failed_ = false;
 }
 

@@ -100,7 +100,11 @@ Completion complete_line(std::string_view line, const CompletionWords& words) {
   const size_t end = line.find_first_of(kBlanks);
   if (end == std::string_view::npos) return complete_word(line, 0, words.commands, "/", " ");
   const std::string command(line.substr(1, end - 1));
-  const size_t begin = std::min(line.find_first_not_of(kBlanks, end), line.size());
+  size_t begin = std::min(line.find_first_not_of(kBlanks, end), line.size());
+  constexpr std::string_view kFirst = "first ";  // /file first PATH
+  if (command == "file" && line.substr(begin).starts_with(kFirst)) {
+    begin = std::min(line.find_first_not_of(kBlanks, begin + kFirst.size()), line.size());
+  }
   const auto& paths = words.path_commands;
   if (std::find(paths.begin(), paths.end(), command) != paths.end()) {
     return complete_path(line, begin);

@@ -5,16 +5,65 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "documents/document_reader.h"
 
 namespace snapkv::cli {
 
+namespace {
+
+/// Before each read of standard input: says once that it waits, so that a pipe which stays open is
+/// no riddle. Returns false when a signal ended the waiting.
+class StdinPatience {
+ public:
+  explicit StdinPatience(bool may_be_left_out) : may_be_left_out_(may_be_left_out) {}
+
+  bool wait() {
+    pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (!said_ && poll(&input, 1, is_begun_ ? kPauseMs : kFirstMs) == 0) {
+      write_stderr(note());
+      said_ = true;
+    }
+    is_begun_ = true;
+    return !interrupted();
+  }
+
+ private:
+  static constexpr int kFirstMs = 2000;
+  static constexpr int kPauseMs = 10'000;  // within a text; whoever writes it may be computing
+
+  std::string note() const {
+    if (is_begun_) return "snapkv: waiting for the end of standard input\n";
+    if (isatty(STDIN_FILENO) != 0) {
+      return "snapkv: waiting for text on standard input; Ctrl-D in an empty line ends it\n";
+    }
+    return std::string("snapkv: waiting for text on standard input, which is open") +
+           (may_be_left_out_ ? "; < /dev/null goes on without\n" : "\n");
+  }
+
+  bool may_be_left_out_, is_begun_ = false, said_ = false;
+};
+
+std::string read_stdin_document(bool may_be_left_out) {
+  StdinPatience patience(may_be_left_out);
+  documents::ReadLimits limits;
+  limits.keep_going = [&] { return patience.wait(); };
+  return documents::read_document("-", limits);
+}
+
+}  // namespace
+
 std::string read_document(const std::string& path) {
+  const bool is_stdin = path == "-";
   documents::ReadLimits limits;
   limits.keep_going = [] { return !interrupted(); };
-  return documents::read_document(path, limits);
+  std::string text = is_stdin ? read_stdin_document(/*may_be_left_out=*/false)
+                              : documents::read_document(path, limits);
+  if (text.find_first_not_of(" \t\r\n\f") != std::string::npos) return text;
+  fail(ErrorCode::kUsage, "{} is empty: there is no text in it",
+       is_stdin ? "standard input" : path);
 }
 
 bool stdin_is_piped() {
@@ -23,13 +72,14 @@ bool stdin_is_piped() {
   return S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode) || S_ISSOCK(input.st_mode);
 }
 
-std::string read_piped_document() {
-  constexpr int kPatience = 2000;  // milliseconds
-  pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-  if (poll(&input, 1, kPatience) == 0) {
-    write_stderr("snapkv: waiting for the text that is piped in; < /dev/null says there is none\n");
-  }
-  return read_document("-");
+std::string read_piped_document() { return read_stdin_document(/*may_be_left_out=*/true); }
+
+bool stdin_has_text() {
+  struct stat input = {};
+  if (!stdin_is_piped() || fstat(STDIN_FILENO, &input) != 0) return false;
+  if (S_ISREG(input.st_mode)) return lseek(STDIN_FILENO, 0, SEEK_CUR) < input.st_size;
+  pollfd waiting = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  return poll(&waiting, 1, 0) > 0 && (waiting.revents & POLLIN) != 0;
 }
 
 }  // namespace snapkv::cli

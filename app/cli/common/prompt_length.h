@@ -9,6 +9,9 @@
 
 namespace snapkv::cli {
 
+/// Whether refuse_hopeless_length() refuses a text.
+bool is_hopeless_length(const Model& model, std::string_view text, int64_t n_ctx);
+
 /// Throws kContextExceeded where a text has more tokens than `n_ctx` (0: the model's own context)
 /// even if each is the longest of the vocabulary: hundreds of megabytes take long to tokenize.
 void refuse_hopeless_length(const Model& model, std::string_view text, int64_t n_ctx);

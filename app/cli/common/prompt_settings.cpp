@@ -21,10 +21,10 @@ void PromptSettings::add_options(CLI::App& command, Parts parts) {
   file_option_ =
       command
           .add_option("-f,--file", file_,
-                      both ? "Read a document: PDF, EPUB, Word (.docx), HTML or text; - or nothing "
-                             "for what is piped in. The text of -p follows it"
+                      both ? "Read a document: PDF, EPUB, Word (.docx), HTML or text; - for what is "
+                             "piped in. The text of -p follows it"
                            : "Read the prompt from a document: PDF, EPUB, Word (.docx), HTML or "
-                             "text; - or nothing for what is piped in")
+                             "text; - for what is piped in")
           ->type_name("FILE");
 }
 
@@ -34,19 +34,14 @@ bool PromptSettings::is_given() const {
 
 // Without the newline at its end; empty where there is none.
 std::string PromptSettings::document() const {
-  const bool is_file = file_option_->count() > 0;
-  const bool may_be_piped = parts_ == Parts::document_and_question || text_option_->count() == 0;
-  std::string text;
-  if (is_file) {
-    text = read_document(file_);
-  } else if (may_be_piped && stdin_is_piped()) {
-    text = read_piped_document();
-  }
-  if (!text.empty() && text.back() == '\n') text.pop_back();
-  if (text.empty() && is_file) {
-    fail(ErrorCode::kUsage, "the prompt is empty: there is no text in {}", file_);
-  }
+  if (file_option_->count() == 0) return "";
+  std::string text = read_document(file_);
+  if (text.back() == '\n') text.pop_back();
   return text;
+}
+
+bool PromptSettings::leaves_stdin() const {
+  return !whole_ && !(file_option_->count() > 0 && file_ == "-") && stdin_has_text();
 }
 
 PromptText PromptSettings::read_parts() const {
@@ -60,8 +55,9 @@ PromptText PromptSettings::read_parts() const {
   }
   const std::string text = document();
   if (text.empty() && !from_text) {
-    fail(ErrorCode::kUsage, "no prompt: give it as -p TEXT, as -f FILE (- for stdin){}",
-         parts_ == Parts::one ? "" : ", or as both: a document and a question about it");
+    fail(ErrorCode::kUsage, "no prompt: give it as -p TEXT, as -f FILE{}{}",
+         parts_ == Parts::one ? "" : ", or as both: a document and a question about it",
+         stdin_is_piped() ? "; -f - reads what is piped in" : " (- for what is piped in)");
   }
   if (text.empty()) return {.text = text_, .document_bytes = text_.size()};
   return {.text = from_text ? text + "\n\n" + text_ : text, .document_bytes = text.size()};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The prompt of a command: -p TEXT, -f FILE, what is piped in, or a document with a question.
+// The prompt of a command: -p TEXT, -f FILE (- for what is piped in), or a document with a question.
+// Nothing else reads stdin, so that a loop which reads its own lines from there keeps them.
 #pragma once
 
 #include <optional>
@@ -27,10 +28,11 @@ class PromptSettings {
   bool is_given() const;
   /// Takes this for the prompt, instead of what options say.
   void set_text(PromptText text) { whole_ = std::move(text); }
-  /// The text. What is piped into stdin is the document where no -f names another. Throws kUsage
-  /// unless it is given and not empty, and as read_document() for a file.
+  /// The text. Throws kUsage unless it is given and not empty, and as read_document() for a file.
   std::string read() const { return read_parts().text; }
   PromptText read_parts() const;
+  /// Whether something is piped in that this prompt does not read.
+  bool leaves_stdin() const;
 
  private:
   std::string document() const;

@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "chat/document.h"
 #include "cli/commands.h"
+#include "cli/common/answer_text.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
@@ -177,14 +178,15 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   Generation answer;
   const SessionStats before = asking.session().stats();
   if (s.cites) asking.session().trace_answer();
+  AnswerText text_out(/*wraps=*/!file.form.template_source.empty());
   generate(
       asking.session(), sampler, s.limits,
       [&](std::string_view text, int64_t n) {
         if (n == 1) first_token = timer.seconds();
-        write_stdout(text);
+        text_out.write(text);
       },
       answer);
-  if (answer.text.empty() || answer.text.back() != '\n') write_stdout("\n");
+  text_out.finish();
   if (s.cites) write_stdout("\n" + sources_text(asking.sources(file.form)));
   write_stderr(fmt::format(
       "\ndocument {}, {}, opened in {}; question {}, first token after {}\n"

@@ -43,7 +43,7 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
       ->check(CLI::IsMember(policy_names()))
       ->delimiter(',')
       ->type_name("NAME,...")
-      ->default_str("full,snapkv");
+      ->default_str(fmt::format("{}", fmt::join(settings.policies, ",")));
   std::vector<CLI::Option*> lists;
   for (ParamList& list : settings.lists) {
     const PolicyParam& param = *policy_info("snapkv").find(list.param);

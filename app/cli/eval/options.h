@@ -33,7 +33,7 @@ struct EvalSettings {
 
   ModelSettings model;
   CacheSettings cache;
-  std::vector<std::string> policies = {"full", "snapkv"};
+  std::vector<std::string> policies = {"full", kDefaultPolicy};
   std::vector<ParamList> lists = {
       {.param = "budget", .flag = "--budgets", .help = "Rows kept (instead of --kv-budget)"},
       {.param = "kernel_size",

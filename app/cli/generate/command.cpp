@@ -5,12 +5,15 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "base/stop_check.h"
 #include "base/timer.h"
 #include "cli/commands.h"
+#include "cli/common/answer_text.h"
 #include "cli/common/policy_options.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_length.h"
@@ -43,13 +46,8 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   app.get_option("--cite")->excludes(app.get_option("--load-cache"));
   CLI::Option* const timings = app.add_flag("--show-timings", s.show_timings,
                                             "Add the parts of the prompt's time to the summary");
-  app.add_option("--compare", s.compare,
-                 "Answer with this policy too, full for example, and print both answers and what "
-                 "the caches cost")
-      ->check(CLI::IsMember(policy_names()))
-      ->type_name("NAME")
+  add_compare_option(app, s.compare)
       ->excludes(json)
-      ->excludes(app.get_option("--cite"))
       ->excludes(timings)
       ->excludes(app.get_option("--save-cache"))
       ->excludes(app.get_option("--load-cache"));
@@ -126,19 +124,18 @@ void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
   const int64_t most =
       report.limits.max_tokens < 0 ? -1 : std::min(report.limits.max_tokens, room + 1);
   progress.clear();
+  AnswerText answer(/*wraps=*/report.as_chat);
   generate(
       session, sampler, report.limits,
       [&](std::string_view text, int64_t n) {
         if (!report.first_token_seconds) report.first_token_seconds = since_prefill.seconds();
-        if (stream_text) write_stdout(text);
+        if (stream_text) answer.write(text);
         if (show_progress) {
           progress.show_decode(n, most, since_decode.seconds());
         }
       },
       report.generation);
-  if (!stream_text) return;
-  const std::string& text = report.generation.text;
-  if (stdout_is_terminal() && (text.empty() || text.back() != '\n')) write_stdout("\n");
+  if (stream_text && !report.generation.text.empty()) answer.finish();
 }
 
 // Returns a matcher at the beginning of the answer's grammar, if it has one.
@@ -186,6 +183,16 @@ void describe_run(const GenerateSettings& s, const CacheSettings& cache, const M
 
 }  // namespace
 
+CLI::Option* add_compare_option(CLI::App& app, std::string& policy) {
+  return app
+      .add_option("--compare", policy,
+                  "Answer with this policy too, full for example, and print both answers and what "
+                  "the caches cost")
+      ->check(CLI::IsMember(policy_names()))
+      ->type_name("NAME")
+      ->excludes(app.get_option("--cite"));
+}
+
 int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   const StopCheck stop(interrupted);
   RunReport report;
@@ -210,6 +217,9 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   report.load_seconds = since_start.seconds();
   progress.clear();
+  if (s.prompt.leaves_stdin()) {
+    write_stderr("snapkv: what is piped in is not read; -f - makes it the document\n");
+  }
   describe_run(s, cache, *model, report);
   std::vector<int32_t> tokens;
   refuse_hopeless_length(*model, prompt, s.n_ctx);
@@ -245,7 +255,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   }
   if (s.json) write_stdout(to_json(report));
   if (!s.json && report.sources) {
-    write_stdout((stdout_is_terminal() ? "\n" : "\n\n") + sources_text(*report.sources));
+    write_stdout("\n" + sources_text(*report.sources));
   }
   if (!s.json && stdout_is_terminal()) write_stderr("\n");
   write_styled_stderr(summary(report, s.show_timings, colour_stderr()));

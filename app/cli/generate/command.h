@@ -35,6 +35,9 @@ struct GenerateSettings {
   bool show_timings = false;
 };
 
+/// Adds --compare; the command has --cite already.
+CLI::Option* add_compare_option(CLI::App& app, std::string& policy);
+
 int run_generate(const GenerateSettings& settings, const CommonSettings& common);
 
 }  // namespace snapkv::cli

@@ -3,15 +3,19 @@
 // documents.
 #include "cli/chat/command.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common/documents.h"
+#include "cli/common/terminal.h"
 #include "cli/generate/cite.h"
 #include "cli/generate/command.h"
 #include "cli/generate/limit_options.h"
@@ -32,24 +36,35 @@ struct Words {
   std::string question;
 };
 
-/// Files first, then the question: the last word, unless it is a file or looks like one.
+/// Whether a word is a path rather than a question's word: "notes/a", "report.pdf", not "it?".
+bool looks_like_file(const std::string& word) {
+  if (word.find_first_of(" \t\n?!") != std::string::npos) return false;
+  const std::string ending = std::filesystem::path(word).extension().string();
+  const bool has_ending = ending.size() > 1 && std::isalpha(static_cast<unsigned char>(ending[1]));
+  return has_ending || word.find('/') != std::string::npos;
+}
+
+/// Files first, then the question. Its words may stand without quotes; a file that is not there is
+/// none of them.
 Words split(const std::vector<std::string>& words) {
   Words result;
+  std::vector<std::string> question;
   for (const std::string& word : words) {
     std::error_code error;
-    const bool is_last = &word == &words.back();
-    if (std::filesystem::exists(word, error)) {
+    const bool exists = std::filesystem::exists(word, error);
+    if (exists && question.empty()) {
       result.documents.push_back(word);
       continue;
     }
-    const bool has_blank = word.find_first_of(" \t\n?!") != std::string::npos;
-    if (!is_last || (!has_blank && std::filesystem::path(word).has_extension())) {
-      fail(ErrorCode::kUsage,
-           "there is no file {}: after the model come documents, and a question as the last word, "
-           "in quotes",
-           word);
+    if (looks_like_file(word)) {
+      fail(ErrorCode::kUsage, "{} {}: after the model come documents, and then a question, in quotes",
+           exists ? "a document after the question's first words:" : "there is no file", word);
     }
-    result.question = word;
+    question.push_back(word);
+  }
+  result.question = fmt::format("{}", fmt::join(question, " "));
+  if (question.size() > 1) {
+    write_stderr(fmt::format("snapkv: the question is taken to be \"{}\"\n", result.question));
   }
   return result;
 }
@@ -74,6 +89,9 @@ int run_run(RunSettings s, const CommonSettings& common) {
   g.model.path = find_model(s.model);
   const bool is_piped = stdin_is_piped();
   if (words.question.empty() && !is_piped) {
+    if (!g.compare.empty()) {
+      fail(ErrorCode::kUsage, "--compare compares answers to one question: give it after the model");
+    }
     return run_chat({.model = g.model,
                      .cache = g.cache,
                      .sampler = g.sampler,
@@ -104,7 +122,7 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
       ->type_name("MODEL")
       ->required();
   app->add_option("WORDS", s->words,
-                  "Documents (PDF, EPUB, Word, HTML, text), and last a question, in quotes; "
+                  "Documents (PDF, EPUB, Word, HTML, text), and then a question, best in quotes; "
                   "without a question a chat begins, unless one is piped in")
       ->type_name("[FILE...] [QUESTION]");
   add_length_option(*app, g.limits);
@@ -115,6 +133,7 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
                 "Keep what is typed out of the file that the arrow keys bring it back from");
   g.chat.add_default_prompt_options(*app, g.as_chat, g.as_text);
   add_cite_option(*app, g.cites);
+  add_compare_option(*app, g.compare);
   add_running_options(*app, g.model);
   add_cache_options(*app, g.cache);
   add_sampler_options(*app, g.sampler, g.seed);

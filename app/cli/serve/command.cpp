@@ -3,9 +3,12 @@
 // conversations.
 #include <fmt/core.h>
 #include <malloc.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -49,10 +52,18 @@ class Serving {
   std::thread thread_;
 };
 
-void check_snapshot_dir(const std::string& folder) {
+/// Makes the folder where it is not there: its owner's alone, since documents end up in it. The
+/// folder that it is in must be there, so that a misspelt path is noticed.
+void make_snapshot_dir(const std::string& folder) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
-  fail(ErrorCode::kUsage, "--snapshot-dir '{}': there is no such folder", folder);
+  if (folder.empty() || fs::is_directory(folder, error)) return;
+  if (mkdir(folder.c_str(), S_IRWXU) == 0) {
+    write_stderr(fmt::format("snapkv: --snapshot-dir: made the folder {}\n", folder));
+    return;
+  }
+  fail(ErrorCode::kUsage, "--snapshot-dir '{}': no folder can be made there: {}", folder,
+       std::strerror(errno));
 }
 
 std::string address_of(const ServeSettings& s, int port) {
@@ -105,7 +116,7 @@ int run_serve(const ServeSettings& s, const CommonSettings& common) {
   session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   Sampler{s.sampler};
   require_model(s.model);
-  check_snapshot_dir(s.snapshot_dir);
+  make_snapshot_dir(s.snapshot_dir);
   remove_abandoned(s.snapshot_dir);
   server::HttpServer http(http_options(s));
   server::Service service(http, service_options(s));

@@ -119,7 +119,9 @@ void add_scheduling_options(CLI::App& app, ServeSettings& s) {
       "HOW")
       ->check(CLI::IsMember({"auto", "strict"}));
   add("--snapshot-dir", s.snapshot_dir,
-      "The folder of snapshots, the only one that clients reach; empty: none", "DIR");
+      "The folder of snapshots, the only one that clients reach, made where it is not there; empty: "
+      "none",
+      "DIR");
 }
 
 /// Messages to clients name a template, and no folders of the server.
