@@ -150,6 +150,7 @@ CommandLine::CommandLine() : root_(std::make_unique<CLI::App>(kAbout, "snapkv"))
   commands_.push_back(add_generate_command(root, common_));
   commands_.push_back(add_compress_command(root, common_));
   commands_.push_back(add_ask_command(root, common_));
+  commands_.push_back(add_documents_command(root));
   commands_.push_back(add_info_command(root, common_));
   commands_.push_back(add_convert_command(root, common_));
   commands_.push_back(add_demo_command(root, common_));

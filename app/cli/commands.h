@@ -40,6 +40,8 @@ Command add_serve_command(CLI::App& root, const CommonSettings& common);
 /// Read a document once, and answer questions about it: document/
 Command add_compress_command(CLI::App& root, const CommonSettings& common);
 Command add_ask_command(CLI::App& root, const CommonSettings& common);
+/// The documents that run has stored: document/documents_command.cpp
+Command add_documents_command(CLI::App& root);
 /// Measures the quality of many cache configurations on the same prompts: eval/command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
 /// Print completion scripts and the manual page: completion/command.cpp

@@ -51,10 +51,12 @@ class KvPrefix {
 
   /// Writes the rows in `type` (q8_0 takes half the bytes of f16) to a file that appears under its
   /// name only when it is complete (docs/session-file.md). `notes`: anything that the program wants
-  /// back. `zstd_level` as in Session::save(). Throws kUsage for types that a cache cannot have and
-  /// on a GPU, kRuntime if the file cannot be written.
-  void save(const std::string& path, DType type, std::string_view notes = {},
-            int zstd_level = 0) const;
+  /// back. `zstd_level` as in Session::save(). `n_tokens`: only the rows of the first tokens, such
+  /// as those of a document without its question; 0: all. Throws kUsage for types that a cache
+  /// cannot have, for more tokens than there are, and on a GPU, kRuntime if the file cannot be
+  /// written.
+  void save(const std::string& path, DType type, std::string_view notes = {}, int zstd_level = 0,
+            int64_t n_tokens = 0) const;
   /// Maps such a file, which must not change while the prefix lives. A layer is read, and its
   /// checksum compared, when a prompt uses it for the first time. Rows are converted when they are
   /// used, and those of a file with zstd are decoded each time. Throws kRuntime if the file cannot
@@ -82,6 +84,9 @@ struct SavedPrefix : SavedCache {
 /// Whether a file begins like those of KvPrefix::save(). Throws kRuntime if it cannot be read,
 /// kBadModel if another version of snapkv has written it.
 bool is_prefix_file(const std::string& path);
+/// Whether a file begins like those of KvPrefix::save() or Session::save(), perhaps of another
+/// version of snapkv. Throws kRuntime if it cannot be read.
+bool is_cache_file(const std::string& path);
 /// Reads and checks everything except the rows. Throws as KvPrefix::load() does.
 SavedPrefix describe_prefix(const std::string& path);
 

@@ -224,20 +224,22 @@ std::shared_ptr<const KvPrefix> PrefixMaker::finish() {
   return std::make_shared<KvPrefix>(std::move(making_));
 }
 
-void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
-                    int zstd_level) const {
+void KvPrefix::save(const std::string& path, DType type, std::string_view notes, int zstd_level,
+                    int64_t n_tokens) const {
   const ModelInfo& info = impl_->model->info();
   validate_kv_type(type, info.head_dim);
+  require_range("n_tokens", n_tokens, 0, std::ssize(impl_->tokens));
+  const auto tokens = std::span(impl_->tokens).first(n_tokens > 0 ? n_tokens : impl_->tokens.size());
   Backend& backend = Impl::backend_of(*impl_->model);
   if (backend.is_device()) {
     fail(ErrorCode::kUsage, "rows in a GPU's memory can't be saved: that is for the CPU");
   }
   CacheFileWriter out(path, CacheContents::all_rows, zstd_level);
   write_head(out, {impl_->model->fingerprint(), info.name, std::string(notes), type, impl_->n_ctx,
-                   std::ssize(impl_->tokens)});
-  out.block("tokens", std::as_bytes(std::span(impl_->tokens)));
+                   std::ssize(tokens)});
+  out.block("tokens", std::as_bytes(tokens));
   KvMeter meter;
-  const auto n = static_cast<int32_t>(std::ssize(impl_->tokens));
+  const auto n = static_cast<int32_t>(std::ssize(tokens));
   for (int il = 0; il < info.n_layer; ++il) {
     auto converted = make_full_state(Impl::layer_spec(*impl_->model, il).state, meter, type);
     converted->reserve(backend, n, n);
@@ -267,6 +269,8 @@ std::shared_ptr<const KvPrefix> KvPrefix::load(std::shared_ptr<const Model> mode
 bool is_prefix_file(const std::string& path) {
   return cache_contents(path) == CacheContents::all_rows;
 }
+
+bool is_cache_file(const std::string& path) { return is_saved_cache(path); }
 
 SavedPrefix describe_prefix(const std::string& path) {
   const MmapFile map(path);

@@ -68,6 +68,7 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   add("run", {model, prompt, "-n", "4", "--temp", "0", "--kv-budget", "64"}, true, false);
   add("models", {}, false, false);
   add("compress", {"-f", text, "-o", folder + "/document.kv", "--kv-budget", "64"});
+  add("documents", {}, false, false);
   add("chat", {"--chat-template", "chatml", "-n", "4", "--temp", "0"});
   all.back().input = "hello\n";
   add("apply-template",

@@ -14,8 +14,6 @@ namespace {
 
 using Json = ChatMessages::Json;
 
-/// Fewer rows are computed again as fast as they are copied.
-constexpr int64_t kLeastReuse = 32;
 /// Where less than this part of a conversation is new, its rows are not kept once more: copying a
 /// token's rows takes less than a 500th of the time of computing it.
 constexpr int64_t kLeastNewPart = 128;
@@ -62,18 +60,9 @@ std::optional<ChatSession::Reading> ChatSession::new_part(const ChatMessages& co
   return reading;
 }
 
-/// Tokens that `tokens` and what was read last have in common at their beginning, as far as their
-/// rows can be used: the policy's window must be read. 0 where it is not worth it.
+/// Tokens of the conversation whose rows need not be computed.
 int64_t ChatSession::reusable_rows(std::span<const int32_t> tokens) const {
-  const PolicyConfig& kv = options_.session.kv;
-  if (!rows_ || policy_info(kv.name).observes) return 0;
-  const std::span<const int32_t> old = rows_->tokens();
-  const auto n_both = static_cast<std::ptrdiff_t>(std::min(old.size(), tokens.size()));
-  const int64_t n_alike =
-      std::mismatch(old.begin(), old.begin() + n_both, tokens.begin()).first - old.begin();
-  const int64_t window_size = std::max(1, policy_window(kv));
-  const int64_t n = std::min(n_alike, std::ssize(tokens) - window_size);
-  return n >= kLeastReuse ? n : 0;
+  return rows_ ? usable_rows(*rows_, tokens, options_.session.kv) : 0;
 }
 
 bool ChatSession::keeps_rows(int64_t n_tokens) const {
@@ -99,6 +88,39 @@ int64_t ChatSession::n_tokens_with(const std::string& message) const {
 
 void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& callbacks,
                            Reply& result) {
+  const bool is_first = store_ && !document_.empty() && conversation_.turns().size() == 1;
+  if (!is_first) return read_after_rows(tokens, false, callbacks, result);
+  if (load_document(tokens)) {
+    try {
+      read_after_rows(tokens, false, callbacks, result);
+      return store_->note_use(result.n_reused);
+    } catch (const Error& e) {
+      if (!is_of_file(e)) throw;
+      store_->drop(e);  // layers are checked when they are used
+      rows_.reset();
+      result.n_reused = 0;
+      result.n_read = std::ssize(tokens);
+    }
+  }
+  const bool stores = !rows_ && store_->wants_rows(std::ssize(tokens), options_.session);
+  read_after_rows(tokens, stores, callbacks, result);
+  if (stores && rows_) store_->save(*rows_);
+}
+
+bool ChatSession::load_document(std::span<const int32_t> tokens) {
+  ChatMessages alone;
+  alone.set_system(conversation_.system());
+  alone.add("user", document_);
+  store_->set_document(complete_reading(alone).tokens);
+  if (rows_) return false;
+  std::shared_ptr<const KvPrefix> stored = store_->load();
+  if (!stored || usable_rows(*stored, tokens, options_.session.kv) == 0) return false;
+  rows_ = std::move(stored);
+  return true;
+}
+
+void ChatSession::read_after_rows(std::span<const int32_t> tokens, bool wants_rows,
+                                  const Callbacks& callbacks, Reply& result) {
   is_current_ = false;
   session_.reset();
   PrefillPrompt prompt = {.sessions = {&session_}, .tokens = {tokens.begin(), tokens.end()}};
@@ -111,8 +133,8 @@ void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& cal
     result.n_reused = n;
   }
   // where little is new, the next answer finds nearly as much in the rows that are there
-  prompt.makes_prefix =
-      result.n_read > std::ssize(tokens) / kLeastNewPart && keeps_rows(std::ssize(tokens));
+  const bool is_new = result.n_read > std::ssize(tokens) / kLeastNewPart;
+  prompt.makes_prefix = wants_rows || (is_new && keeps_rows(std::ssize(tokens)));
   Prefill prefill(std::move(prompt));
   while (!prefill.step()) {
   }
@@ -184,7 +206,9 @@ void ChatSession::answer(const Callbacks& callbacks) {
   last_ = std::move(result);
 }
 
-const ChatSession::Reply& ChatSession::ask(const std::string& message, const Callbacks& callbacks) {
+const ChatSession::Reply& ChatSession::ask(const std::string& message, const Callbacks& callbacks,
+                                           size_t n_document) {
+  if (conversation_.empty()) document_ = message.substr(0, n_document);
   return answer_after([&] { conversation_.add("user", message); }, callbacks);
 }
 

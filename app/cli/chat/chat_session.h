@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/chat/chat_messages.h"
+#include "cli/document/document_rows.h"
 #include "cli/generate/cite.h"
 #include "cli/generate/generation.h"
 #include "snapkv/chat.h"
@@ -48,6 +49,9 @@ class ChatSession {
 
   ChatSession(std::shared_ptr<const Model> model, ChatTemplate chat_template, Options options);
 
+  /// The documents that the first message begins with come from this store, and go there.
+  void set_store(std::unique_ptr<DocumentRows> store) { store_ = std::move(store); }
+
   const ChatMessages& conversation() const { return conversation_; }
   const Session& session() const { return session_; }
   const ChatTemplate& chat_template() const { return template_; }
@@ -59,8 +63,8 @@ class ChatSession {
 
   /// Adds a user's message (valid UTF-8) and answers it. If an Error occurs before the answer
   /// begins (the conversation does not fit, the template refuses it, Ctrl-C), the conversation is
-  /// unchanged.
-  const Reply& ask(const std::string& message, const Callbacks& callbacks);
+  /// unchanged. `n_document`: bytes at the message's beginning that are documents.
+  const Reply& ask(const std::string& message, const Callbacks& callbacks, size_t n_document = 0);
   /// Replaces the last message and its answer. Throws kUsage when there is none.
   const Reply& ask_instead(const std::string& message, const Callbacks& callbacks);
   /// Tokens that the session will have seen when it has read this further message; more than
@@ -96,6 +100,11 @@ class ChatSession {
   bool keeps_rows(int64_t n_tokens) const;
   /// Reads a whole conversation, but for what it begins with as the last one that was read.
   void read_all(std::span<const int32_t> tokens, const Callbacks& callbacks, Reply& result);
+  /// The same with the rows that there are now.
+  void read_after_rows(std::span<const int32_t> tokens, bool wants_rows, const Callbacks& callbacks,
+                       Reply& result);
+  /// Takes the rows of the first message's documents from the store; true if they are there.
+  bool load_document(std::span<const int32_t> tokens);
   void read(const Callbacks& callbacks, Reply& result);
   void write(const Callbacks& callbacks, Reply& result);
   std::vector<CitedPassage> sources();
@@ -106,6 +115,8 @@ class ChatSession {
   Session session_;
   Sampler sampler_;
   ChatMessages conversation_;
+  std::unique_ptr<DocumentRows> store_;  // null: none
+  std::string document_;                 // what the first message begins with
   bool is_current_ = false;  // the session holds the conversation up to the last answer
   /// Every row of the last conversation that was read as a whole, for those that begin like it;
   /// null if it would take too much memory.

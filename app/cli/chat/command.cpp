@@ -79,6 +79,11 @@ int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   if (reader->is_terminal()) write_stderr(greeting(chat, s.chat.names_template()));
   set_signals_that_kill(4);  // one more Ctrl-C than an impatient user presses while reading
   ChatShell shell(chat, *reader, progress, s.cache, s.n_ctx);
+  if (s.store && !s.documents.empty()) {
+    chat.set_store(std::make_unique<DocumentRows>(
+        *s.store, model, s.model, names_of(s.documents),
+        [&shell](const std::string& text) { shell.note_while_reading(text); }));
+  }
   for (const std::string& document : s.documents) shell.add_document(document);
   return shell.run();
 }

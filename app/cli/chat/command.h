@@ -2,11 +2,13 @@
 // What `snapkv chat` does, for commands that begin a chat too.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/common/chat_settings.h"
 #include "cli/common/settings.h"
+#include "cli/document/document_rows.h"
 #include "cli/generate/generation.h"
 
 namespace snapkv::cli {
@@ -22,6 +24,8 @@ struct ChatCommandSettings {
   std::vector<std::string> documents;  // which the first message begins with
   bool no_history = false;
   bool cites = false;
+  /// Where the documents are stored for further questions; nothing: nowhere.
+  std::optional<StoreSettings> store = {};
 };
 
 int run_chat(const ChatCommandSettings& settings, const CommonSettings& common);

@@ -112,7 +112,7 @@ void ChatShell::send(const std::string& text) {
   };
   try {
     show_answer(true, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Reply& {
-      return session_.ask(files_ + text, callbacks);
+      return session_.ask(files_ + text, callbacks, files_.size());
     });
   } catch (const Error&) {
     drop_sent_files();
@@ -178,6 +178,11 @@ std::string ChatShell::ways_to_room() const {
   if (!session_.conversation().empty()) ways.emplace_back("/undo or /reset");
   ways.emplace_back("a larger --ctx-size");
   return fmt::format("What makes room: {}", fmt::join(ways, ", "));
+}
+
+void ChatShell::note_while_reading(const std::string& text) const {
+  progress_.clear();
+  note(text);
 }
 
 void ChatShell::note(const std::string& text) const {

@@ -23,6 +23,8 @@ class ChatShell {
 
   /// As /file does; what goes wrong is shown.
   void add_document(const std::string& path);
+  /// Writes a line for the user to stderr, in place of the progress of a prompt.
+  void note_while_reading(const std::string& text) const;
   /// Reads lines until they end. The exit code: what stopped it, or where nobody types the first
   /// error's.
   int run();

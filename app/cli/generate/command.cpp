@@ -102,10 +102,29 @@ void end_base_models_answer(const GenerateSettings& s, bool has_template, RunRep
   report.limits.one_paragraph = s.limits.stops.empty() && !s.limits.ignore_eos;
 }
 
+// The store of the prompt's documents, if there is one and they have tokens of their own.
+std::optional<DocumentRows> store_of(const GenerateSettings& s, const PromptText& prompt,
+                                     const std::shared_ptr<const Model>& model,
+                                     const RunReport& report, ProgressDisplay& progress) {
+  if (!s.store || prompt.document_bytes == 0) return std::nullopt;
+  DocumentRows store(*s.store, model, s.model, s.documents, [&progress](const std::string& text) {
+    progress.clear();
+    write_stderr("snapkv: " + text + "\n");
+  });
+  RunReport ignored = report;
+  store.set_document(tokens_of(*model, prompt.text.substr(0, prompt.document_bytes), s, ignored));
+  return store;
+}
+
 // Reads the prompt; returns false when Ctrl-C or another signal stopped it.
-bool read_into(Session& session, const std::vector<int32_t>& tokens, ProgressDisplay& progress) {
+bool read_into(Session& session, const std::vector<int32_t>& tokens,
+               std::optional<DocumentRows> store, ProgressDisplay& progress, RunReport& report) {
   try {
-    session.prefill(tokens, {.progress = progress.callback()});
+    if (store) {
+      report.n_stored = read_with_store(session, tokens, *store, progress.callback());
+    } else {
+      session.prefill(tokens, {.progress = progress.callback()});
+    }
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kCancelled) throw;
     return false;
@@ -236,8 +255,9 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.n_loaded = session.n_past();
   report.session = session.options();
   report.n_ctx = session.n_ctx();
+  std::optional<DocumentRows> store = store_of(s, parts, model, report, progress);
   const Timer since_prefill;
-  if (tokens.empty() || read_into(session, tokens, progress)) {
+  if (tokens.empty() || read_into(session, tokens, std::move(store), progress, report)) {
     if (s.saved.saves()) session.save(s.saved.save_path());
     report.after_prefill = session.stats();
     sampler.accept(tokens);

@@ -2,6 +2,7 @@
 // What `snapkv generate` does, for commands that answer a prompt too.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/common/chat_settings.h"
@@ -9,6 +10,7 @@
 #include "cli/common/grammar_settings.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/settings.h"
+#include "cli/document/document_rows.h"
 #include "cli/generate/generation.h"
 #include "cli/generate/saved_cache.h"
 
@@ -33,6 +35,9 @@ struct GenerateSettings {
   bool cites = false;
   bool json = false;
   bool show_timings = false;
+  /// Where documents are stored for further questions, and what notes call them; nothing: nowhere.
+  std::optional<StoreSettings> store;
+  std::string documents;
 };
 
 /// Adds --compare; the command has --cite already.

@@ -254,7 +254,8 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
   } else {
     text += line("prompt",
                  row(plural(r.n_prompt, "token"), end.prefill_seconds,
-                     format_rate(end.n_prompt, end.prefill_seconds)),
+                     r.n_stored > 0 ? fmt::format("{} of them from the store", r.n_stored)
+                                    : format_rate(end.n_prompt, end.prefill_seconds)),
                  colour);
     if (parts) text += part_line(end, colour);
     text += line(

@@ -24,6 +24,7 @@ struct RunReport {
   GeneratorOptions limits;
   int64_t n_prompt = 0;          ///< tokens
   int64_t n_loaded = 0;          ///< tokens seen by the saved cache that was loaded
+  int64_t n_stored = 0;          ///< of the prompt's tokens, those whose rows were stored already
   bool as_chat = false;          ///< the prompt was read as a user's message
   bool misses_template = false;  ///< the model has a chat template, which the prompt is not made by
   bool has_control = false;      ///< so it was left as it is: it holds control tokens already

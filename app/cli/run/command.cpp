@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/common/documents.h"
 #include "cli/common/terminal.h"
+#include "cli/document/document_rows.h"
 #include "cli/generate/cite.h"
 #include "cli/generate/command.h"
 #include "cli/generate/limit_options.h"
@@ -28,6 +29,7 @@ struct RunSettings {
   GenerateSettings generate;
   std::string model;
   std::vector<std::string> words;
+  StoreSettings store;
   bool no_history = false;
 };
 
@@ -69,7 +71,8 @@ Words split(const std::vector<std::string>& words) {
   return result;
 }
 
-PromptText prompt_of(const Words& words, bool is_piped) {
+/// `has_piped`: becomes whether something was piped in.
+PromptText prompt_of(const Words& words, bool& has_piped) {
   PromptText prompt;
   std::string& text = prompt.text;
   const auto add = [&](std::string part) {
@@ -77,7 +80,9 @@ PromptText prompt_of(const Words& words, bool is_piped) {
     if (!part.empty()) text += (text.empty() ? "" : "\n\n") + part;
   };
   for (const std::string& document : words.documents) add(read_document(document));
-  if (is_piped) add(read_piped_document());
+  const size_t n_before = text.size();
+  if (has_piped) add(read_piped_document());
+  has_piped = text.size() > n_before;
   prompt.document_bytes = text.size();
   add(words.question);
   return prompt;
@@ -101,12 +106,17 @@ int run_run(RunSettings s, const CommonSettings& common) {
                      .chat = g.chat,
                      .documents = words.documents,
                      .no_history = s.no_history,
-                     .cites = g.cites},
+                     .cites = g.cites,
+                     .store = s.store},
                     common);
   }
-  PromptText prompt = prompt_of(words, is_piped);
+  bool has_piped = is_piped;
+  PromptText prompt = prompt_of(words, has_piped);
   if (prompt.text.empty()) fail(ErrorCode::kUsage, "no question: nothing was piped in");
   g.prompt.set_text(std::move(prompt));
+  // what is piped in comes once, and is nobody's file
+  if (!words.documents.empty() && !has_piped) g.store = s.store;
+  g.documents = names_of(words.documents);
   return run_generate(g, common);
 }
 
@@ -134,6 +144,7 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
   g.chat.add_default_prompt_options(*app, g.as_chat, g.as_text);
   add_cite_option(*app, g.cites);
   add_compare_option(*app, g.compare);
+  add_store_options(*app, s->store);
   add_running_options(*app, g.model);
   add_cache_options(*app, g.cache);
   add_sampler_options(*app, g.sampler, g.seed);
