@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/cli/chat_support.h"
 #include "tests/cli/run_process.h"
+#include "tests/cli/terminal_session.h"
 
 namespace snapkv::test {
 namespace document_tests {
@@ -130,6 +132,67 @@ TEST_F(DocumentCommands, WorksThroughAChatTemplate) {
   const Result answered = ask();
   ASSERT_EQ(answered.code, 0) << answered.err;
   EXPECT_FALSE(answered.out.empty());
+}
+
+TEST_F(DocumentCommands, WithoutAQuestionAChatBegins) {
+  for (const bool keeps_all : {true, false}) {
+    std::vector<std::string> options = {"--chat-template", plain_template()};
+    if (keeps_all) {
+      options.emplace_back("--keep-full");
+    } else {
+      options.insert(options.end(), {"--kv-budget", "768"});
+    }
+    ASSERT_EQ(compress(options).code, 0);
+    Command chat;
+    chat.input = question() + "/undo\n" + question() + question();
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"ask", file_}, {"run", file_},
+                                               {"run", needle_model(), file_}}) {
+      chat.args = words;
+      chat.args.insert(chat.args.end(), {"-n", "7", "--temp", "0"});
+      if (keeps_all) chat.args.insert(chat.args.end(), {"--kv-budget", "128"});
+      const Result r = run(chat);
+      EXPECT_EQ(r.code, 0) << r.err;
+      EXPECT_EQ(r.out, " 48213.\n 48213.\n 48213.\n") << words[0] << keeps_all << r.err;
+    }
+    chat.input = "/system Be brief.\n/policy budget=64\n";
+    const Result refused = run(chat);
+    EXPECT_NE(refused.err.find("read with its own system message"), std::string::npos);
+    EXPECT_EQ(refused.err.find("chosen when it was stored") != std::string::npos, !keeps_all);
+    const Result once = run({"run", file_, "Question: What is the secret number of Rome?\nAnswer: The "
+                             "secret number of Rome is", "-n", "7", "--temp", "0"});
+    EXPECT_EQ(once.out, " 48213.\n") << once.err;
+  }
+}
+
+TEST_F(DocumentCommands, EachQuestionOfAChatChoosesFromAllRows) {
+  ASSERT_EQ(compress({"--chat-template", plain_template(), "--keep-full"}).code, 0);
+  TerminalSession terminal({"run", file_, "-n", "7", "--temp", "0", "--kv-budget", "64"});
+  terminal.wait_for("every row stored; each question chooses from all");
+  terminal.type("Where did nobody walk?\n");
+  terminal.wait_for("stopped after 7 tokens");
+  terminal.type(question());
+  terminal.wait_for("48213.");
+  terminal.type("/stats\n");
+  terminal.wait_for("4 messages");
+  terminal.wait_for("that were there");
+  terminal.wait_for("every turn from all rows");
+  terminal.type("/exit\n");
+  EXPECT_EQ(terminal.wait_for_end(), 0) << terminal.screen();
+}
+
+TEST_F(DocumentCommands, AChatNeedsATemplateAndOneDocument) {
+  ASSERT_EQ(compress({"--keep-full"}).code, 0);  // as for a base model
+  Command chat;
+  chat.args = {"run", file_};
+  chat.input = "What?\n";
+  const Result base = run(chat);
+  EXPECT_EQ(base.code, 2);
+  EXPECT_NE(base.err.find("read without a chat template"), std::string::npos) << base.err;
+  EXPECT_EQ(run({"run", file_, document_, "What?"}).code, 2);
+  EXPECT_EQ(run({"run", needle_model(), file_, document_, "What?"}).code, 2);
+  EXPECT_EQ(run({"run", file_, "What?", "--chat-template", "chatml"}).code, 2);
+  EXPECT_EQ(run({"run", file_, "What?", "--compare", "full"}).code, 2);
 }
 
 TEST_F(DocumentCommands, SaysWhatIsWrong) {

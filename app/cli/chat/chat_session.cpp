@@ -34,9 +34,12 @@ ChatSession::ChatSession(std::shared_ptr<const Model> model, ChatTemplate chat_t
       template_(std::move(chat_template)),
       options_(std::move(options)),
       session_(model_, options_.session),
-      sampler_(options_.sampler) {}
+      sampler_(options_.sampler) {
+  if (options_.document) rows_ = options_.document->rows;
+}
 
 RenderedChat ChatSession::render(const Json& messages) const {
+  if (options_.document) return chat::question_part(options_.document->file.form, messages);
   Json variables = options_.variables;
   variables["messages"] = messages;
   variables["add_generation_prompt"] = true;
@@ -45,7 +48,12 @@ RenderedChat ChatSession::render(const Json& messages) const {
 
 ChatSession::Reading ChatSession::complete_reading(const ChatMessages& conversation) const {
   RenderedChat chat = render(conversation.messages());
-  return {model_->tokenize(chat), std::move(chat.text), true};
+  std::vector<int32_t> tokens = model_->tokenize(chat, /*add_bos=*/document() == nullptr);
+  if (chooses_anew()) {
+    const std::span<const int32_t> before = options_.document->rows->tokens();
+    tokens.insert(tokens.begin(), before.begin(), before.end());
+  }
+  return {std::move(tokens), std::move(chat.text), true};
 }
 
 std::optional<ChatSession::Reading> ChatSession::new_part(const ChatMessages& conversation) const {
@@ -73,7 +81,7 @@ bool ChatSession::keeps_rows(int64_t n_tokens) const {
 }
 
 ChatSession::Reading ChatSession::next_reading(const ChatMessages& conversation) const {
-  if (is_current_) {
+  if (is_current_ && !chooses_anew()) {
     if (std::optional<Reading> part = new_part(conversation)) return std::move(*part);
   }
   return complete_reading(conversation);
@@ -83,11 +91,16 @@ int64_t ChatSession::n_tokens_with(const std::string& message) const {
   ChatMessages conversation = conversation_;
   conversation.add("user", message);
   const Reading reading = next_reading(conversation);
-  return std::ssize(reading.tokens) + (reading.is_complete ? 0 : session_.n_past());
+  const bool follows_document = document() != nullptr && !chooses_anew();
+  const int64_t before = !reading.is_complete ? session_.n_past()
+                         : follows_document   ? document()->file.n_tokens
+                                              : 0;
+  return before + std::ssize(reading.tokens);
 }
 
 void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& callbacks,
                            Reply& result) {
+  if (document() != nullptr && !chooses_anew()) return read_after_document(tokens, callbacks);
   const bool is_first = store_ && !document_.empty() && conversation_.turns().size() == 1;
   if (!is_first) return read_after_rows(tokens, false, callbacks, result);
   if (load_document(tokens)) {
@@ -105,6 +118,14 @@ void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& cal
   const bool stores = !rows_ && store_->wants_rows(std::ssize(tokens), options_.session);
   read_after_rows(tokens, stores, callbacks, result);
   if (stores && rows_) store_->save(*rows_);
+}
+
+void ChatSession::read_after_document(std::span<const int32_t> tokens,
+                                      const Callbacks& callbacks) {
+  is_current_ = false;
+  session_.reset();
+  session_.load(*options_.document->compressed);
+  session_.prefill(tokens, {.progress = callbacks.progress, .compress = false});
 }
 
 bool ChatSession::load_document(std::span<const int32_t> tokens) {
@@ -153,7 +174,8 @@ void ChatSession::read(const Callbacks& callbacks, Reply& result) {
   if (reading.is_complete) {
     read_all(reading.tokens, callbacks, result);
   } else {
-    session_.prefill(reading.tokens, {.progress = callbacks.progress});
+    session_.prefill(reading.tokens,
+                     {.progress = callbacks.progress, .compress = document() == nullptr});
   }
   sampler_.accept(reading.tokens);
   is_current_ = false;  // until the answer is complete
@@ -250,7 +272,7 @@ bool ChatSession::undo() {
 void ChatSession::reset() {
   conversation_.clear();
   is_current_ = false;
-  rows_.reset();
+  rows_ = options_.document ? options_.document->rows : nullptr;
   session_.reset();
 }
 

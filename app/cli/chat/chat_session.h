@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/document.h"
 #include "cli/chat/chat_messages.h"
 #include "cli/document/document_rows.h"
 #include "cli/generate/cite.h"
@@ -29,6 +30,9 @@ class ChatSession {
     GeneratorOptions limits;
     bool cites = false;  ///< answers name their sources in the documents of messages
     ChatMessages::Json variables = ChatMessages::Json::object();  ///< of the template, by name
+    /// What the conversation is about; null: nothing. The template, its variables and the system
+    /// message are the document's own. Of one with every row, each message chooses from all.
+    std::shared_ptr<const chat::Document> document = {};
   };
   /// An answer, and how it was produced.
   struct Reply {
@@ -70,6 +74,11 @@ class ChatSession {
   /// Tokens that the session will have seen when it has read this further message; more than
   /// n_ctx() - 1 leave no room for an answer. Throws as rendering does.
   int64_t n_tokens_with(const std::string& message) const;
+  /// The document that the conversation is about, or null.
+  const chat::Document* document() const { return options_.document.get(); }
+  /// Whether rows are chosen anew, from all of the document's and the conversation's, for every
+  /// message.
+  bool chooses_anew() const { return options_.document && options_.document->rows; }
   /// Forgets the last message and its answer; false when there is none.
   bool undo();
   /// Removes all messages except the system message.
@@ -103,6 +112,8 @@ class ChatSession {
   /// The same with the rows that there are now.
   void read_after_rows(std::span<const int32_t> tokens, bool wants_rows, const Callbacks& callbacks,
                        Reply& result);
+  /// Reads what follows a document whose rows were chosen when it was stored.
+  void read_after_document(std::span<const int32_t> tokens, const Callbacks& callbacks);
   /// Takes the rows of the first message's documents from the store; true if they are there.
   bool load_document(std::span<const int32_t> tokens);
   void read(const Callbacks& callbacks, Reply& result);

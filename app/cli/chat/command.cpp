@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/chat/shell.h"
@@ -14,6 +15,7 @@
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
+#include "cli/document/ask.h"
 #include "cli/generate/limit_options.h"
 
 namespace snapkv::cli {
@@ -42,6 +44,39 @@ void add_options(CLI::App& app, ChatCommandSettings& s) {
       "command; stdout gets the answers alone.");
 }
 
+/// What a chat about a stored document says of it.
+std::string document_line(const chat::Document& document, const std::string& path) {
+  const chat::DocumentFile& file = document.file;
+  return fmt::format("{}: {}, {}\n", terminal_text(path, 300), plural(file.n_tokens, "token"),
+                     file.keeps_all ? "every row stored; each question chooses from all"
+                                    : file.options.kv.name + ", chosen before any question");
+}
+
+/// Opens the document that the chat is about, and takes the model and the cache that belong to it.
+chat::Document open_stored(ChatCommandSettings& s) {
+  chat::Document document = chat::open_document(s.stored_document, nullptr);
+  if (document.file.form.template_source.empty()) {
+    fail(ErrorCode::kUsage,
+         "{} was read without a chat template, as for a base model, which knows no chat: give a "
+         "question",
+         s.stored_document);
+  }
+  if (s.cites) {
+    fail(ErrorCode::kUsage, "--cite needs a question: there are no sources in a chat about {}",
+         s.stored_document);
+  }
+  s.cache = document_cache(s.cache, document.file, s.stored_document);
+  if (s.model.path.empty()) s.model.path = document.file.model_path;
+  return document;
+}
+
+ChatTemplate template_of(const ChatCommandSettings& s, const ModelChat& model_chat,
+                         const ChatSession::Options& options) {
+  if (!options.document) return s.chat.choose(model_chat, s.model.path, false);
+  const chat::DocumentForm& form = options.document->file.form;
+  return ChatTemplate::parse(form.template_source, form.template_name);
+}
+
 /// Returns the opening lines: the model, its cache and its context.
 std::string greeting(const ChatSession& chat, bool names_template) {
   const Session& session = chat.session();
@@ -56,8 +91,12 @@ std::string greeting(const ChatSession& chat, bool names_template) {
 
 }  // namespace
 
-int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
+int run_chat(const ChatCommandSettings& given, const CommonSettings& common) {
+  ChatCommandSettings s = given;
   ChatSession::Options options;
+  const bool has_document = !s.stored_document.empty();
+  chat::Document document;
+  if (has_document) document = open_stored(s);
   session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   options.sampler = s.sampler;
   options.sampler.seed = sampler_seed(s.seed);
@@ -73,10 +112,18 @@ int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   options.session = session_options(s.cache, s.n_ctx, &model->info());
   const ModelChat model_chat = model->chat();
   add_token_texts(model_chat, options.variables);
-  ChatSession chat(model, s.chat.choose(model_chat, s.model.path, false), std::move(options));
-  chat.set_system(s.chat.system());
+  if (has_document) {
+    if (document.file.keeps_all) document.rows = KvPrefix::load(model, s.stored_document);
+    options.document = std::make_shared<const chat::Document>(std::move(document));
+  }
+  ChatTemplate chat_template = template_of(s, model_chat, options);
+  ChatSession chat(model, std::move(chat_template), std::move(options));
+  if (!has_document) chat.set_system(s.chat.system());
   const auto reader = make_line_reader(s.no_history ? "" : default_history_path());
-  if (reader->is_terminal()) write_stderr(greeting(chat, s.chat.names_template()));
+  if (reader->is_terminal()) {
+    if (has_document) write_stderr(document_line(*chat.document(), s.stored_document));
+    write_stderr(greeting(chat, s.chat.names_template()));
+  }
   set_signals_that_kill(4);  // one more Ctrl-C than an impatient user presses while reading
   ChatShell shell(chat, *reader, progress, s.cache, s.n_ctx);
   if (s.store && !s.documents.empty()) {
@@ -84,7 +131,7 @@ int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
         *s.store, model, s.model, names_of(s.documents),
         [&shell](const std::string& text) { shell.note_while_reading(text); }));
   }
-  for (const std::string& document : s.documents) shell.add_document(document);
+  for (const std::string& path : s.documents) shell.add_document(path);
   return shell.run();
 }
 

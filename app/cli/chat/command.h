@@ -26,6 +26,8 @@ struct ChatCommandSettings {
   bool cites = false;
   /// Where the documents are stored for further questions; nothing: nowhere.
   std::optional<StoreSettings> store = {};
+  /// A file of compress or of a snapshot that the chat is about; empty: none.
+  std::string stored_document = {};
 };
 
 int run_chat(const ChatCommandSettings& settings, const CommonSettings& common);

@@ -185,6 +185,10 @@ void ChatShell::system(const std::string& text) {
     return note(now.empty() ? "there is no system message" : "system message: " + now);
   }
   if (!utf8::is_valid(text)) fail(ErrorCode::kUsage, "the system message is not valid UTF-8");
+  if (session_.document() != nullptr) {
+    fail(ErrorCode::kUsage,
+         "the document was read with its own system message: snapkv compress --system sets it");
+  }
   const bool off = text == "off";
   session_.set_system(off ? "" : text);
   const std::string what = off ? "no system message" : "system message set";
@@ -211,7 +215,11 @@ void ChatShell::save(const std::string& text) {
 
 void ChatShell::load(const std::string& text) {
   const std::string path = required_path(text, "load");
-  session_.set_conversation(ChatMessages::load(path));
+  ChatMessages loaded = ChatMessages::load(path);
+  if (session_.document() != nullptr && !loaded.system().empty()) {
+    fail(ErrorCode::kUsage, "{} has a system message, and the document was read with its own", path);
+  }
+  session_.set_conversation(std::move(loaded));
   const ChatMessages& conversation = session_.conversation();
   const bool is_open = !conversation.empty() && conversation.turns().back()["role"] == "user";
   note(fmt::format(
@@ -328,7 +336,9 @@ void ChatShell::stats(const std::string& text) {
   }
   add("policy",
       fmt::format("{}: {}{}", session.options().kv.name, describe_policy(session.options().kv),
-                  session.options().kv_refresh ? ", every turn from all rows" : ""));
+                  session.options().kv_refresh || session_.chooses_anew()
+                      ? ", every turn from all rows"
+                      : ""));
   if (stats.kv_bytes_used > 0) {
     add("KV cache",
         fmt::format("{}; a full one would take {} ({:.1f}x)", format_bytes(stats.kv_bytes_used),
@@ -352,6 +362,11 @@ void ChatShell::policy(const std::string& text) {
     std::vector<std::string> all = policy_names();
     return note(
         fmt::format("{}: {}; there are: {}", now.name, describe_policy(now), fmt::join(all, ", ")));
+  }
+  if (const chat::Document* document = session_.document(); document && !document->rows) {
+    fail(ErrorCode::kUsage,
+         "the rows of this document were chosen when it was stored; compress --keep-full leaves "
+         "that to the questions");
   }
   CacheSettings changed = cache_;
   changed.typed_params.clear();  // options typed for another policy are dropped, not refused

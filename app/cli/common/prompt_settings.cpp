@@ -29,7 +29,8 @@ void PromptSettings::add_options(CLI::App& command, Parts parts) {
 }
 
 bool PromptSettings::is_given() const {
-  return whole_ || text_option_->count() > 0 || file_option_->count() > 0;
+  if (whole_ || text_option_ == nullptr) return whole_.has_value();
+  return text_option_->count() > 0 || file_option_->count() > 0;
 }
 
 // Without the newline at its end; empty where there is none.

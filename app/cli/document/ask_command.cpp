@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// snapkv ask: answers a question about a document that `snapkv compress` has read.
+// snapkv ask: answers questions about a document that `snapkv compress` has read.
+#include "cli/document/ask.h"
+
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,9 +18,11 @@
 #include "base/timer.h"
 #include "base/utf8.h"
 #include "chat/document.h"
+#include "cli/chat/command.h"
 #include "cli/commands.h"
 #include "cli/common/answer_text.h"
 #include "cli/common/chat_settings.h"
+#include "cli/common/documents.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/signals.h"
@@ -32,23 +37,14 @@
 namespace snapkv::cli {
 namespace {
 
-struct AskSettings {
-  std::string document;
-  ModelSettings model;
-  CacheSettings cache;
-  SamplerConfig sampler;
-  int64_t seed = 0;
-  PromptSettings question;
-  GeneratorOptions limits;
-  int64_t n_ctx = 0;
-  bool cites = false;
-};
-
 void add_options(CLI::App& app, AskSettings& s) {
   app.add_option("DOCUMENT", s.document, "A file that snapkv compress has written")
       ->type_name("FILE")
       ->required();
   s.question.add_options(app, PromptSettings::Parts::one);
+  app.add_flag("--no-history", s.no_history,
+               "In the chat, keep what is typed out of the file that the arrow keys bring it back "
+               "from");
   add_length_option(app, s.limits);
   add_context_option(app, s.n_ctx, "document, question and answer");
   add_stop_option(app, s.limits);
@@ -58,26 +54,9 @@ void add_options(CLI::App& app, AskSettings& s) {
   add_cache_options(app, s.cache);
   app.remove_option(app.get_option("--kv-refresh"));
   add_sampler_options(app, s.sampler, s.seed);
-}
-
-/// Returns the document's own cache settings when its rows have already been chosen; loading
-/// refuses typed options that differ. Settings from the environment or the configuration file are
-/// ignored, since they may be meant for documents that keep every row.
-CacheSettings cache_of(const AskSettings& s, const chat::DocumentFile& file) {
-  if (file.keeps_all) return s.cache;
-  const std::vector<std::string>& typed = s.cache.typed_options;
-  const auto is_typed = [&](const std::string& option) {
-    return std::find(typed.begin(), typed.end(), option) != typed.end();
-  };
-  if (is_typed("--kv-memory")) {
-    fail(ErrorCode::kUsage,
-         "--kv-memory makes a budget, and the rows of {} are chosen already; compress --keep-full "
-         "leaves that to the questions",
-         s.document);
-  }
-  CacheSettings cache = with_saved(s.cache, file.options, is_typed);
-  cache.session.kv_memory = 0;
-  return cache;
+  app.footer(
+      "Without a question a chat about the document begins; through a pipe every line is a "
+      "question.");
 }
 
 /// The text of a stored document, from its tokens.
@@ -134,7 +113,7 @@ class Asking {
  private:
   static SessionOptions options_of(const AskSettings& s, const chat::DocumentFile& file,
                                    const Model& model) {
-    return session_options(cache_of(s, file), s.n_ctx, &model.info());
+    return session_options(document_cache(s.cache, file, s.document), s.n_ctx, &model.info());
   }
   static std::vector<int32_t> question_tokens(const AskSettings& s, const chat::DocumentFile& file,
                                               const Model& model) {
@@ -150,14 +129,55 @@ class Asking {
   double load_seconds_ = 0;
 };
 
+/// Without a question: a chat, or through a pipe one question in each line.
+int run_document_chat(const AskSettings& s, const CommonSettings& common) {
+  return run_chat({.model = s.model,
+                   .cache = s.cache,
+                   .sampler = s.sampler,
+                   .seed = s.seed,
+                   .limits = s.limits,
+                   .n_ctx = s.n_ctx,
+                   .chat = {},
+                   .documents = {},
+                   .no_history = s.no_history,
+                   .cites = s.cites,
+                   .store = {},
+                   .stored_document = s.document},
+                  common);
+}
+
+}  // namespace
+
+CacheSettings document_cache(const CacheSettings& given, const chat::DocumentFile& file,
+                             const std::string& path) {
+  CacheSettings cache = given;
+  cache.session.kv_refresh = false;  // the rows are in the file already
+  if (file.keeps_all) return cache;
+  const std::vector<std::string>& typed = given.typed_options;
+  const auto is_typed = [&](const std::string& option) {
+    return std::find(typed.begin(), typed.end(), option) != typed.end();
+  };
+  if (is_typed("--kv-memory")) {
+    fail(ErrorCode::kUsage,
+         "--kv-memory makes a budget, and the rows of {} are chosen already; compress --keep-full "
+         "leaves that to the questions",
+         path);
+  }
+  cache = with_saved(cache, file.options, is_typed);
+  cache.session.kv_memory = 0;
+  return cache;
+}
+
 int run_ask(const AskSettings& given, const CommonSettings& common) {
+  const bool may_chat = isatty(STDIN_FILENO) != 0 || stdin_is_piped();
+  if (!given.question.is_given() && may_chat) return run_document_chat(given, common);
   const StopCheck stop(interrupted);
   AskSettings s = given;
   s.sampler.seed = sampler_seed(s.seed);
   Sampler sampler(s.sampler);
   const chat::Document document = chat::open_document(s.document, nullptr);
   const chat::DocumentFile& file = document.file;
-  session_options(cache_of(s, file), s.n_ctx);  // refuses invalid options before a model is loaded
+  session_options(document_cache(s.cache, file, s.document), s.n_ctx);  // refuses invalid options before a model is loaded
   if (s.cites && !file.keeps_all) {
     fail(ErrorCode::kUsage,
          "--cite: {} holds what was chosen of the document, and not its text; a file of compress "
@@ -201,12 +221,10 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   return answer.stop_reason == StopReason::cancelled ? static_cast<int>(ErrorCode::kCancelled) : 0;
 }
 
-}  // namespace
-
 Command add_ask_command(CLI::App& root, const CommonSettings& common) {
   auto settings = std::make_shared<AskSettings>();
   CLI::App* app =
-      root.add_subcommand("ask", "Answer a question about a document that compress has stored");
+      root.add_subcommand("ask", "Answer questions about a document that compress has stored");
   add_options(*app, *settings);
   return {app, [settings, &common] { return run_ask(*settings, common); }};
 }

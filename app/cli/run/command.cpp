@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <memory>
@@ -16,11 +17,13 @@
 #include "cli/commands.h"
 #include "cli/common/documents.h"
 #include "cli/common/terminal.h"
+#include "cli/document/ask.h"
 #include "cli/document/document_rows.h"
 #include "cli/generate/cite.h"
 #include "cli/generate/command.h"
 #include "cli/generate/limit_options.h"
 #include "cli/models/local_models.h"
+#include "snapkv/prefill.h"
 
 namespace snapkv::cli {
 namespace {
@@ -88,10 +91,53 @@ PromptText prompt_of(const Words& words, bool& has_piped) {
   return prompt;
 }
 
+bool is_stored_document(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) && is_cache_file(path);
+}
+
+/// run DOCUMENT.kv [QUESTION], or run MODEL DOCUMENT.kv [QUESTION]: as ask does.
+int run_about_stored(const RunSettings& s, const Words& words, const std::string& document,
+                     const CommonSettings& common) {
+  const GenerateSettings& g = s.generate;
+  if (g.chat.is_given() || g.as_chat || g.as_text) {
+    fail(ErrorCode::kUsage,
+         "{} was read with a chat template of its own: --chat, --chat-template and --system are "
+         "options of snapkv compress",
+         document);
+  }
+  if (!g.compare.empty()) {
+    fail(ErrorCode::kUsage, "--compare reads documents, and {} has been read", document);
+  }
+  AskSettings ask = {.document = document,
+                     .model = g.model,
+                     .cache = g.cache,
+                     .sampler = g.sampler,
+                     .seed = g.seed,
+                     .question = {},
+                     .limits = g.limits,
+                     .n_ctx = g.n_ctx,
+                     .cites = g.cites,
+                     .no_history = s.no_history};
+  if (!words.question.empty()) ask.question.set_text({.text = words.question});
+  return run_ask(ask, common);
+}
+
 int run_run(RunSettings s, const CommonSettings& common) {
   GenerateSettings& g = s.generate;
   const Words words = split(s.words);
+  if (is_stored_document(s.model)) {
+    if (words.documents.empty()) return run_about_stored(s, words, s.model, common);
+    fail(ErrorCode::kUsage, "{} is a stored document, and a chat is about one: not {} too", s.model,
+         words.documents.front());
+  }
   g.model.path = find_model(s.model);
+  const auto stored =
+      std::find_if(words.documents.begin(), words.documents.end(), is_stored_document);
+  if (stored != words.documents.end()) {
+    if (words.documents.size() == 1) return run_about_stored(s, words, *stored, common);
+    fail(ErrorCode::kUsage, "{} is a stored document: no others can be read beside it", *stored);
+  }
   const bool is_piped = stdin_is_piped();
   if (words.question.empty() && !is_piped) {
     if (!g.compare.empty()) {
@@ -128,7 +174,8 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
   CLI::App* app = root.add_subcommand(
       "run", "Talk with a model about documents, or answer one question about them");
   app->add_option("MODEL", s->model,
-                  "A GGUF file, a folder, or the name of a model on this machine (snapkv models)")
+                  "A GGUF file, a folder, or the name of a model on this machine (snapkv models); "
+                  "or a document that snapkv compress has stored, which names its model")
       ->type_name("MODEL")
       ->required();
   app->add_option("WORDS", s->words,
