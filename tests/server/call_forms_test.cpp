@@ -98,14 +98,14 @@ TEST_F(CallForms, AreTextWhereOnlyTheTemplatesFormCounts) {
     EXPECT_EQ(asked.find("```json"), std::string::npos) << asked;
     options_.any_call_form = true;
   }
-  const ApiCase& chat = api_cases()[0];
+  const ApiCase chat = api_cases()[0];
   EXPECT_THROW((void)exchange(chat.read, chat.body + R"(, "tool_calls": "maybe"})"), ApiError);
 }
 
 // Without tools, or with an answer whose form a grammar gives, JSON is an answer.
 TEST_F(CallForms, AreTextWhereNoCallIsExpected) {
   const std::string json = R"({"name": "get", "arguments": {"city": "Rome"}})";
-  const ApiCase& chat = api_cases()[0];
+  const ApiCase chat = api_cases()[0];
   for (const char* fields : {R"(, "tool_choice": "none"})",
                              R"(, "response_format": {"type": "json_object"}})"}) {
     const std::string answer = answered(chat.read, chat.body + fields, json);
@@ -116,7 +116,7 @@ TEST_F(CallForms, AreTextWhereNoCallIsExpected) {
 // A model that goes on after its calls with results of its own is stopped there.
 TEST_F(CallForms, EndGenerationWhereResultsAreInvented) {
   const auto ends = [&](const std::string& text) {
-    const ApiCase& chat = api_cases()[0];
+    const ApiCase chat = api_cases()[0];
     const Request request = exchange(chat.read, chat.body + "}").request;
     return request.make_end_finder != nullptr && request.make_end_finder()(text);
   };
