@@ -197,7 +197,7 @@ TEST_F(Requests, ToolsReachTheTemplate) {
 // For parallel_tool_calls: false.
 TEST_F(Requests, AnswersMayEndWithTheirFirstCall) {
   const std::string tools = R"("tools": [{"type": "function", "function": {"name": "get"}}])";
-  EXPECT_FALSE(chat(tools).make_end_finder);
+  EXPECT_FALSE(chat(tools + R"(, "tool_calls": "strict")").make_end_finder);
   EXPECT_FALSE(chat(R"("parallel_tool_calls": false)").make_end_finder);
   const Request anthropic = read(read_messages, R"({"max_tokens": 7, "messages":
     [{"role": "user", "content": "x"}], "tools": [{"name": "get", "input_schema": {}}],
