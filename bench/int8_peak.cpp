@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <dnnl.hpp>
 #include <unordered_map>
 #include <vector>
 
+#include "backend/cpu/onednn.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/signals_blocked.h"
@@ -34,11 +34,10 @@ class Int8Product {
  public:
   Int8Product()
       : engine_(dnnl::engine::kind::cpu, 0),
-        product_(
-            dnnl::matmul::desc({{kRows, kDepth}, memory::data_type::u8, memory::format_tag::ab},
-                               {{kDepth, kColumns}, memory::data_type::s8, memory::format_tag::any},
-                               {{kRows, kColumns}, memory::data_type::s32, memory::format_tag::ab}),
-            engine_),
+        product_(cpu::onednn_product(
+            engine_, {{kRows, kDepth}, memory::data_type::u8, memory::format_tag::ab},
+            {{kDepth, kColumns}, memory::data_type::s8, memory::format_tag::any}, nullptr,
+            {{kRows, kColumns}, memory::data_type::s32, memory::format_tag::ab})),
         x_(product_.src_desc(), engine_),
         w_(product_.weights_desc(), engine_),
         out_(product_.dst_desc(), engine_),

@@ -1,42 +1,28 @@
 # All third-party dependencies; docs/dependencies.md gives the reason for each.
+include(SnapkvFind)
 
-# snapkv_find(SCOPE NAME argument...): find_package(NAME argument...), and a line of the list from which
-# tools/make_sbom.py makes the bill of materials. SCOPE, what needs it: library, program, bench, tests.
-set(SNAPKV_FOUND "")  # lines: scope, name, and version if it is known
-macro(snapkv_find scope name)
-  find_package(${name} ${ARGN})
-  string(TOUPPER ${name} upper_name)
-  snapkv_found(${scope} ${name} "${${name}_VERSION}" "${${upper_name}_VERSION}"
-    "${${name}_VERSION_STRING}" "${${upper_name}_VERSION_STRING}" "${${name}_CXX_VERSION}")
-endmacro()
-# The first of the versions that is known counts.
-function(snapkv_found scope name)
-  set(line "${scope} ${name}")
-  foreach(version ${ARGN})
-    if(version MATCHES "^[0-9]")
-      string(APPEND line " ${version}")
-      break()
-    endif()
-  endforeach()
-  set(SNAPKV_FOUND "${SNAPKV_FOUND}${line}\n" PARENT_SCOPE)
-endfunction()
-
-snapkv_find(library OpenMP REQUIRED COMPONENTS CXX)
-snapkv_find(library dnnl 2.6 REQUIRED CONFIG)
-snapkv_find(library hwy 1.0 REQUIRED CONFIG)
-snapkv_find(library fmt 9 REQUIRED CONFIG)
-snapkv_find(library nlohmann_json 3.9 REQUIRED CONFIG)
+snapkv_find(library OpenMP REQUIRED COMPONENTS CXX PACKAGE "g++, or libomp-dev for clang")
+# oneDNN 2 of Debian 12 is built with OpenCL: its CMake files look for that, but its package does not need it
+find_file(SNAPKV_DNNL_CONFIG dnnl-config.cmake PATH_SUFFIXES lib/${CMAKE_LIBRARY_ARCHITECTURE}/cmake/dnnl
+  lib64/cmake/dnnl lib/cmake/dnnl)
+mark_as_advanced(SNAPKV_DNNL_CONFIG)
+if(SNAPKV_DNNL_CONFIG)
+  file(STRINGS ${SNAPKV_DNNL_CONFIG} SNAPKV_DNNL_OPENCL REGEX "DNNL_GPU_RUNTIME \"OCL\"")
+  if(SNAPKV_DNNL_OPENCL)
+    snapkv_find(no OpenCL REQUIRED PACKAGE ocl-icd-opencl-dev)
+  endif()
+endif()
+if(NOT SNAPKV_MISSING MATCHES "OpenCL")
+  snapkv_find(library dnnl 2.6 BELOW 4 REQUIRED CONFIG PACKAGE libdnnl-dev)
+endif()
+snapkv_find(library hwy 1.0 REQUIRED CONFIG PACKAGE libhwy-dev)
+snapkv_find(library fmt 9 REQUIRED CONFIG PACKAGE libfmt-dev)
+snapkv_find(library nlohmann_json 3.9 REQUIRED CONFIG PACKAGE nlohmann-json3-dev)
 snapkv_find(library Threads REQUIRED)
-snapkv_find(library zstd 1.5 REQUIRED CONFIG)
-snapkv_find(library Pcre2 10.40 REQUIRED MODULE)  # these two use Find modules of this folder
-snapkv_find(library Utf8proc 2.6 REQUIRED MODULE)
-
-find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # 0.8, header-only
-file(STRINGS ${XXHASH_INCLUDE_DIR}/xxhash.h XXHASH_VERSION
-  REGEX "^#define XXH_VERSION_(MAJOR|MINOR|RELEASE) +[0-9]+")
-string(REGEX REPLACE "[^0-9;]" "" XXHASH_VERSION "${XXHASH_VERSION}")
-string(REPLACE ";" "." XXHASH_VERSION "${XXHASH_VERSION}")
-snapkv_found(library xxHash ${XXHASH_VERSION})
+snapkv_find(library zstd 1.5 REQUIRED CONFIG PACKAGE libzstd-dev)
+snapkv_find(library Pcre2 10.40 REQUIRED MODULE PACKAGE libpcre2-dev)  # these two use Find modules of this folder
+snapkv_find(library Utf8proc 2.6 REQUIRED MODULE PACKAGE libutf8proc-dev)
+snapkv_find_files(library xxHash 0.8 XXHASH HEADER xxhash.h VERSION_MACRO XXH_VERSION_ PACKAGE libxxhash-dev)
 
 if(SNAPKV_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
@@ -46,6 +32,7 @@ if(SNAPKV_CUDA)
     add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
   endif()
   snapkv_find(library CUDAToolkit 12.8 REQUIRED)
+  snapkv_stop_if_missing()
   if(NOT CMAKE_CUDA_COMPILER)
     find_program(CMAKE_CUDA_COMPILER nvcc HINTS ${CUDAToolkit_BIN_DIR} REQUIRED)
   endif()
@@ -58,35 +45,31 @@ if(SNAPKV_CUDA)
 endif()
 
 if(SNAPKV_BUILD_APP)
-  snapkv_find(program CLI11 2.1 REQUIRED CONFIG)
-  snapkv_find(program spdlog 1.9 REQUIRED CONFIG)
-  find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # 3.3, used header-only
-  snapkv_found(program toml++)
-  find_path(STEMMER_INCLUDE_DIR libstemmer.h REQUIRED)
-  find_library(STEMMER_LIBRARY stemmer REQUIRED)  # 2.2
-  snapkv_found(program libstemmer)
-  snapkv_find(program Libedit 2.11 REQUIRED MODULE)
-  snapkv_find(program LibXml2 2.9 REQUIRED)
-  snapkv_find(program Libzip REQUIRED MODULE)
-  snapkv_find(program Httplib 0.11 REQUIRED MODULE)
-  snapkv_find(program PrometheusCore REQUIRED MODULE)
+  snapkv_find(program CLI11 2.1 REQUIRED CONFIG PACKAGE libcli11-dev)
+  snapkv_find(program spdlog 1.9 REQUIRED CONFIG PACKAGE libspdlog-dev)
+  snapkv_find_files(program toml++ 3.3 TOMLPLUSPLUS HEADER toml++/toml.h
+    VERSION_HEADER toml++/impl/version.h toml++/impl/version.hpp VERSION_MACRO TOML_LIB_
+    PACKAGE libtomlplusplus-dev)  # used header-only
+  snapkv_find_files(program libstemmer "" STEMMER HEADER libstemmer.h LIBRARIES stemmer
+    PACKAGE libstemmer-dev)
+  snapkv_find(program Libedit 2.11 REQUIRED MODULE PACKAGE libedit-dev)
+  snapkv_find(program LibXml2 2.9 REQUIRED MODULE PACKAGE libxml2-dev)
+  snapkv_find(program Libzip 1.7 REQUIRED MODULE PACKAGE libzip-dev)
+  snapkv_find(program OpenSSL 1.1.1 REQUIRED MODULE PACKAGE libssl-dev)
+  snapkv_find(program Httplib 0.11 REQUIRED MODULE PACKAGE libcpp-httplib-dev)
+  snapkv_find(program PrometheusCore REQUIRED MODULE PACKAGE prometheus-cpp-dev)
 endif()
 if(SNAPKV_BUILD_BENCH)
-  snapkv_find(bench benchmark 1.7 REQUIRED CONFIG)
+  snapkv_find(bench benchmark 1.7 REQUIRED CONFIG PACKAGE libbenchmark-dev)
 endif()
 if(SNAPKV_BUILD_TESTS)
-  snapkv_find(tests GTest 1.12 REQUIRED CONFIG)
-  find_path(SENTENCEPIECE_INCLUDE_DIR sentencepiece_processor.h REQUIRED)
-  find_library(SENTENCEPIECE_LIBRARY sentencepiece REQUIRED)
-  find_library(SENTENCEPIECE_TRAIN_LIBRARY sentencepiece_train REQUIRED)
+  snapkv_find(tests GTest 1.12 REQUIRED CONFIG PACKAGE libgtest-dev)
+  snapkv_find_files(tests SentencePiece "" SENTENCEPIECE HEADER sentencepiece_processor.h
+    LIBRARIES sentencepiece_train sentencepiece PACKAGE libsentencepiece-dev)
   add_library(snapkv_sentencepiece INTERFACE)
   target_include_directories(snapkv_sentencepiece SYSTEM INTERFACE ${SENTENCEPIECE_INCLUDE_DIR})
-  target_link_libraries(snapkv_sentencepiece INTERFACE ${SENTENCEPIECE_TRAIN_LIBRARY}
-    ${SENTENCEPIECE_LIBRARY})
-  snapkv_found(tests SentencePiece)
+  target_link_libraries(snapkv_sentencepiece INTERFACE ${SENTENCEPIECE_LIBRARY})
 endif()
 
-if(TARGET OpenSSL::SSL)  # by Httplib
-  snapkv_found(program OpenSSL "${OPENSSL_VERSION}")
-endif()
+snapkv_stop_if_missing()
 file(WRITE ${PROJECT_BINARY_DIR}/package/dependencies.txt "${SNAPKV_FOUND}")

@@ -75,7 +75,10 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 # what find_package(snapkv) looks for
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION}), libdnnl-dev, \
-ocl-icd-opencl-dev, libhwy-dev, libfmt-dev, libzstd-dev, libpcre2-dev, libutf8proc-dev")
+libhwy-dev, libfmt-dev, libzstd-dev, libpcre2-dev, libutf8proc-dev")
+if(SNAPKV_DNNL_OPENCL)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", ocl-icd-opencl-dev")
+endif()
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "long prompts in little memory - development files
  Headers in C and C++, the static library and the CMake package of snapkv,
  which compresses the KV cache of long prompts (SnapKV).")

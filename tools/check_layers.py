@@ -36,7 +36,7 @@ MAY_INCLUDE = {
     "node/src": [],
     "app": ["src/base", "src/chat", "eval", "bench/machine_limits.h"],
     "eval": ["src/base"],
-    "bench": ["src/base", "src/backend", "src/format/block_types.h", "src/format/ggml_types.h"],
+    "bench": ["src/base", "src/backend", "src/backend/cpu/onednn.h", "src/format/block_types.h", "src/format/ggml_types.h"],
 }
 # library -> (pattern of its headers, folders that may include them)
 LIBRARIES = {

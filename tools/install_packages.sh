@@ -18,8 +18,8 @@ for word in "$@"; do
   esac
 done
 
-# libdnnl-dev requires OpenCL when CMake looks for it, without depending on a package that provides
-# it
+# Debian 12's libdnnl-dev asks for OpenCL when CMake looks for it, without depending on a package that
+# provides it
 packages="g++ cmake ninja-build
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev libedit-dev nlohmann-json3-dev
   libcpp-httplib-dev libssl-dev prometheus-cpp-dev libxml2-dev libzip-dev libstemmer-dev poppler-utils
@@ -29,7 +29,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<'END'
 This is not Debian or Ubuntu: please install these yourself if the configure step misses one:
   a C++20 compiler with OpenMP (GCC 12, Clang 14 or later), CMake 3.25, Ninja, Python 3
-  oneDNN 2.6 (OpenMP build; with OpenCL where its CMake files ask for it), Highway 1.0, fmt 9,
+  oneDNN 2.6 or 3 (OpenMP build; with OpenCL where its CMake files ask for it), Highway 1.0, fmt 9,
   spdlog 1.9, CLI11 2.1, toml++ 3.3, libedit 3.1, cpp-httplib 0.11 (compiled, with OpenSSL),
   prometheus-cpp 1.0, libxml2 2.9, libzip 1.7, libstemmer 2.2, pdftotext of poppler, nlohmann-json 3.9,
   PCRE2 10.40, utf8proc 2.6, xxHash 0.8, zstd 1.5,

@@ -65,8 +65,8 @@ class Packages(unittest.TestCase):
     def test_dependencies(self):
         def depends(name):
             return re.search(r"^ Depends: (.*)$", self.control[name], re.M)[1]
-        self.assertIn("libdnnl2", depends("snapkv"))
-        self.assertIn("libdnnl2", depends("libsnapkv-c0"))
+        self.assertRegex(depends("snapkv"), r"libdnnl[23]")
+        self.assertRegex(depends("libsnapkv-c0"), r"libdnnl[23]")
         version = re.search(r"^ Version: (.*)$", self.control["snapkv"], re.M)[1]
         self.assertIn(f"libsnapkv-c0 (= {version})", depends("libsnapkv-dev"))
         for needed in ("libdnnl-dev", "libhwy-dev", "libfmt-dev"):

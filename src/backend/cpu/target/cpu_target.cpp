@@ -6,11 +6,11 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <dnnl.hpp>
 #include <mutex>
 #include <span>
 #include <string_view>
 
+#include "backend/cpu/onednn.h"
 #include "base/error.h"
 #include "snapkv/compute.h"
 
@@ -82,7 +82,7 @@ constexpr Row kTable[] = {
      [] { return __builtin_cpu_supports("avx512vnni") != 0; }},
     {"avx512-bf16", kHighwayBf16, dnnl::cpu_isa::avx512_core_bf16,
      [] { return __builtin_cpu_supports("avx512bf16") != 0; }},
-    {"amx", 1, dnnl::cpu_isa::all, has_amx}};
+    {"amx", 1, kOnednnUnlimited, has_amx}};
 constexpr std::span<const Row> kRows = kTable;  // [target - 1]
 
 #else

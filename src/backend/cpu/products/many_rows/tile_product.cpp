@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "backend/cpu/onednn.h"
 #include "backend/cpu/products/many_rows/product_tiling.h"
 #include "backend/cpu/target/cpu_target.h"
 #include "backend/cpu/weights/pack.h"
@@ -73,8 +74,7 @@ bool ask_for_panels(DType compute, int64_t n_out, int64_t n_in) {
   const memory::desc x({kTileRows, n_in}, type, memory::format_tag::ab);
   const memory::desc w({n_in, n_out}, type, memory::format_tag::any);
   const memory::desc out({kTileRows, n_out}, type, memory::format_tag::ab);
-  const dnnl::matmul::primitive_desc product(dnnl::matmul::desc(x, w, out),
-                                             make_attr(compute, false), engine());
+  const auto product = onednn_product(engine(), x, w, nullptr, out, make_attr(compute, false));
   const memory::desc panels = panels_desc(compute, n_out, n_in);
   const int64_t panels_bytes = panels.get_size();
   return product.weights_desc() == panels && panels_bytes == packed_bytes(compute, n_out, n_in);
@@ -102,9 +102,8 @@ TileProduct::TileProduct(const TileShape& s)
       bias_desc_({1, s.n_out}, memory::data_type::f32, memory::format_tag::ab),
       out_({s.n, s.n_out}, to_dnnl(s.out), {s.out_stride, 1}) {
   SNAPKV_CHECK(omp_get_max_threads() == 1);
-  const dnnl::matmul::desc desc =
-      s.bias ? dnnl::matmul::desc(x_, w_, bias_desc_, out_) : dnnl::matmul::desc(x_, w_, out_);
-  const dnnl::matmul::primitive_desc product(desc, make_attr(s.compute, s.accumulate), engine());
+  const auto product = onednn_product(engine(), x_, w_, s.bias ? &bias_desc_ : nullptr, out_,
+                                      make_attr(s.compute, s.accumulate));
   if (std::string_view(product.impl_info_str()).starts_with("ref")) {
     log_warn("oneDNN has only its slow reference product for {} x {} x {} in {}", s.n, s.n_in,
              s.n_out, name(s.compute));
