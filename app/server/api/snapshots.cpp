@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "chat/document.h"
 #include "server/api/endpoints.h"
 #include "server/api/fields.h"
 #include "server/api/generation_fields.h"
