@@ -59,6 +59,7 @@ LIBRARIES = {
     "JSON": (r"nlohmann/", ["src/text", "src/text/grammar", "src/text/jinja", "src/huggingface", "src/chat", "src/bindings",
                             "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),
+    "libcurl": (r"curl/", ["app"]),
     "libxml2": (r"libxml/", ["app"]),
     "libzip": (r"zip\.h", ["app"]),
     "Prometheus": (r"prometheus/", ["app"]),

@@ -39,6 +39,7 @@ KNOWN = {
     "toml++": ("toml++", "MIT", "pkg:github/marzer/tomlplusplus"),
     "libstemmer": ("Snowball libstemmer", "BSD-3-Clause", "pkg:github/snowballstem/snowball"),
     "Httplib": ("cpp-httplib", "MIT", "pkg:github/yhirose/cpp-httplib"),
+    "CURL": ("libcurl", "curl", "pkg:github/curl/curl"),
     "OpenSSL": ("OpenSSL", "Apache-2.0", "pkg:github/openssl/openssl"),
     "PrometheusCore": ("prometheus-cpp", "MIT", "pkg:github/jupp0r/prometheus-cpp"),
     "benchmark": ("Google Benchmark", "Apache-2.0", "pkg:github/google/benchmark"),

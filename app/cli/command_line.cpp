@@ -72,13 +72,10 @@ const Command& typed_command(const std::vector<Command>& commands) {
   return typed->tasks.empty() ? *typed : typed_command(typed->tasks);
 }
 
-constexpr const char* kNoDownload =
-    "snapkv downloads no models: any GGUF file will do; snapkv models lists those here";
 // What people type who know other programs.
 constexpr std::pair<std::string_view, const char*> kForeignCommands[] = {
-    {"pull", kNoDownload},
-    {"download", kNoDownload},
-    {"get", kNoDownload},
+    {"download", "snapkv pull org/repo fetches a model"},
+    {"get", "snapkv pull org/repo fetches a model"},
     {"list", "snapkv models lists the models on this machine"},
     {"ls", "snapkv models lists the models on this machine"},
     {"show", "snapkv info -m FILE shows what a model is"},
@@ -147,6 +144,7 @@ CommandLine::CommandLine() : root_(std::make_unique<CLI::App>(kAbout, "snapkv"))
   add_common_options(root, common_);
   commands_.push_back(add_run_command(root, common_));
   commands_.push_back(add_models_command(root));
+  commands_.push_back(add_pull_command(root, common_));
   commands_.push_back(add_generate_command(root, common_));
   commands_.push_back(add_compress_command(root, common_));
   commands_.push_back(add_ask_command(root, common_));

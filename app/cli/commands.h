@@ -33,6 +33,8 @@ Command add_apply_template_command(CLI::App& root);
 Command add_run_command(CLI::App& root, const CommonSettings& common);
 /// The models on this machine: models/command.cpp
 Command add_models_command(CLI::App& root);
+/// Fetches a model: pull/command.cpp
+Command add_pull_command(CLI::App& root, const CommonSettings& common);
 /// A conversation, turn by turn: chat/command.cpp
 Command add_chat_command(CLI::App& root, const CommonSettings& common);
 /// Serves OpenAI's and Anthropic's APIs: serve/command.cpp

@@ -32,6 +32,11 @@ constexpr Example kExamples[] = {
      "  snapkv generate -m model.gguf -f book.pdf -p \"Who is the narrator?\" --kv-budget 1024\n"
      "  snapkv generate -m model.gguf -f - -n 200 --kv-memory 256MiB < prompt.txt\n"
      "  snapkv generate -m model.gguf -p \"...\" --kv-policy full"},
+    {"pull",
+     "Examples:\n"
+     "  snapkv pull Qwen/Qwen2.5-0.5B-Instruct-GGUF\n"
+     "  snapkv pull bartowski/Llama-3.2-3B-Instruct-GGUF:Q5_K_M\n"
+     "  snapkv pull https://example.org/model.gguf"},
     {"compress",
      "Examples:\n"
      "  snapkv compress -m model.gguf -f book.txt -o book.kv\n"

@@ -213,7 +213,7 @@ TEST(Commands, ThatAreNotThereAreNamed) {
     for (const std::string& part : parts) EXPECT_TRUE(has_text(r.err, part)) << part << r.err;
   };
   refuses({"generat", "-p", "x"}, {"there is no command 'generat'", "did you mean generate?"});
-  refuses({"pull", "llama3"}, {"'pull'", "downloads no models"});
+  refuses({"download", "llama3"}, {"'download'", "snapkv pull org/repo"});
   refuses({"eval", "needel"}, {"snapkv eval has no task 'needel'", "did you mean needle?"});
   refuses({"model.gguf"}, {"snapkv run model.gguf begins a chat"});
   EXPECT_EQ(run({"version"}).out, run({"--version"}).out);

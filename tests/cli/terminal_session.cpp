@@ -27,7 +27,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 }  // namespace
 
-TerminalSession::TerminalSession(const std::vector<std::string>& args, const std::string& home) {
+TerminalSession::TerminalSession(const std::vector<std::string>& args, const std::string& home,
+                                 const std::map<std::string, std::string>& env) {
   std::vector<std::string> command = {binary()};
   command.insert(command.end(), args.begin(), args.end());
   std::vector<std::string> environment = {"HOME=" + (home.empty() ? make_folder() : home),
@@ -36,6 +37,7 @@ TerminalSession::TerminalSession(const std::vector<std::string>& args, const std
     if (const char* value = std::getenv(name))
       environment.push_back(std::string(name) + "=" + value);
   }
+  for (const auto& [name, value] : env) environment.push_back(name + "=" + value);
   std::vector<char*> argv = pointers(command), envp = pointers(environment);
   const winsize size = {.ws_row = 30, .ws_col = 100, .ws_xpixel = 0, .ws_ypixel = 0};
   pid_ = forkpty(&fd_, nullptr, nullptr, &size);

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,9 @@ class TerminalSession {
  public:
   /// Starts the program with stdin, stdout and stderr at a terminal of 100 columns. It is the
   /// program's controlling terminal, so Ctrl-C sends a signal. `home` is HOME; if it is empty, a
-  /// fresh folder is.
-  explicit TerminalSession(const std::vector<std::string>& args, const std::string& home = "");
+  /// fresh folder is. `env` has further variables.
+  explicit TerminalSession(const std::vector<std::string>& args, const std::string& home = "",
+                           const std::map<std::string, std::string>& env = {});
   ~TerminalSession();
   TerminalSession(const TerminalSession&) = delete;
   TerminalSession& operator=(const TerminalSession&) = delete;

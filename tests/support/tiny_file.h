@@ -60,7 +60,7 @@ struct TinyFile {
                {"blk.0.ffn_down.weight", {32, 48}}};
   }
 
-  std::string write(const TempDir& folder) const {
+  GgufWriter writer() const {
     GgufWriter writer;
     for (const auto& [key, add] : metadata) add(writer, key);
     for (const auto& [name, shape] : tensors) {
@@ -68,8 +68,12 @@ struct TinyFile {
       for (int64_t d : shape) n *= static_cast<size_t>(d);
       writer.add_f32(name, shape, std::vector<float>(n, 0.01f));
     }
+    return writer;
+  }
+
+  std::string write(const TempDir& folder) const {
     const std::string path = folder / "model.gguf";
-    writer.write(path);
+    writer().write(path);
     return path;
   }
 };

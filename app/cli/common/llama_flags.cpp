@@ -32,7 +32,7 @@ constexpr const char* kNoGrammar = "only the answers of generate can be constrai
 constexpr const char* kRotation = "positions are rotated as the model's file says";
 constexpr const char* kOneDevice = "a model runs on one device as a whole (--device)";
 constexpr const char* kPinning = "start snapkv through taskset or numactl to choose its processors";
-constexpr const char* kNoDownload = "snapkv downloads nothing: name a file with -m";
+constexpr const char* kPull = "snapkv pull fetches models, and prints the path for -m";
 constexpr const char* kNoDraft = "there is no speculative decoding here";
 constexpr const char* kNotInteractive = "this command answers one prompt";
 constexpr const char* kNoLora = "adapters are not supported; merge them into the model's file";
@@ -131,12 +131,14 @@ constexpr LlamaFlag kFlags[] = {
      Action::refuse,
      "there is no self-extend here"},
 
-    {{"-mu", "--model-url"}, Action::refuse, kNoDownload},
-    {{"-dr", "--docker-repo"}, Action::refuse, kNoDownload},
-    {{"-hf", "-hfr", "--hf-repo"}, Action::refuse, kNoDownload},
-    {{"-hff", "--hf-file"}, Action::refuse, kNoDownload},
-    {{"-hft", "--hf-token"}, Action::refuse, kNoDownload},
-    {{"-cl", "--cache-list"}, Action::refuse, kNoDownload},
+    {{"-mu", "--model-url"}, Action::refuse, kPull},
+    {{"-dr", "--docker-repo"},
+     Action::refuse,
+     "snapkv pull fetches from Hugging Face and URLs only"},
+    {{"-hf", "-hfr", "--hf-repo"}, Action::refuse, kPull},
+    {{"-hff", "--hf-file"}, Action::refuse, kPull},
+    {{"-hft", "--hf-token"}, Action::refuse, "snapkv pull reads the token from HF_TOKEN"},
+    {{"-cl", "--cache-list"}, Action::refuse, "snapkv models lists the models on this machine"},
     {{"-md", "--model-draft", "-ngld", "--draft-max"}, Action::refuse, kNoDraft},
     {{"-ctkd", "-ctvd", "-td", "-cd"}, Action::refuse, kNoDraft},
 

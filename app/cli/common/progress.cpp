@@ -86,6 +86,18 @@ void ProgressDisplay::show_fraction(double fraction, double seconds) {
   if (enabled_) draw(title_, fraction, eta(fraction, seconds));
 }
 
+void ProgressDisplay::show_fetch(uint64_t done, uint64_t total, uint64_t new_bytes,
+                                 double seconds) {
+  if (!enabled_ || total == 0) return;
+  const double rate = seconds > 0 ? static_cast<double>(new_bytes) / seconds : 0;
+  std::string detail = fmt::format("  {} of {}", format_bytes(done), format_bytes(total));
+  if (rate >= 1 && seconds > 0.5) {  // the rate comes last, where a narrow terminal cuts
+    if (done < total) detail += "  ETA " + format_wait(static_cast<double>(total - done) / rate);
+    detail += fmt::format("  {}/s", format_bytes(static_cast<size_t>(rate)));
+  }
+  draw("fetch", static_cast<double>(done) / static_cast<double>(total), detail);
+}
+
 // Draws the bar; a negative fraction means that the end is unknown, so there is no bar.
 void ProgressDisplay::draw(const std::string& phase, double fraction, const std::string& detail) {
   const bool new_phase = phase != last_phase_ && title_.empty();

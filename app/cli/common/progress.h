@@ -3,6 +3,7 @@
 // long; and the library's log.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/timer.h"
@@ -29,6 +30,8 @@ class ProgressDisplay {
   void show_decode(int64_t n, int64_t limit, double seconds);
   /// Shows a fraction under the title.
   void show_fraction(double fraction, double seconds);
+  /// Shows that `done` of `total` bytes are fetched, `new_bytes` of them in the last `seconds`.
+  void show_fetch(uint64_t done, uint64_t total, uint64_t new_bytes, double seconds);
   /// Removes the bar, so that other text can be printed.
   void clear();
 

@@ -5,14 +5,17 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "cli/common/suggest.h"
+#include "cli/models/gguf_name.h"
+#include "cli/models/model_folders.h"
 #include "eval/common/json_field.h"
 
 namespace snapkv::cli {
@@ -20,18 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-fs::path home(const char* below) { return fs::path(variable("HOME")) / below; }
-
-fs::path cache_folder() {
-  const std::string set = variable("XDG_CACHE_HOME");
-  return set.empty() ? home(".cache") : fs::path(set);
-}
 
 /// What a folder holds, sorted by name; nothing where it can't be read.
 std::vector<fs::path> entries(const fs::path& folder) {
@@ -86,13 +77,17 @@ void add_files(const fs::path& folder, const std::string& source, int depth,
   }
 }
 
-fs::path hugging_face_folder() {
-  if (const std::string set = variable("HF_HUB_CACHE"); !set.empty()) return set;
-  if (const std::string set = variable("HF_HOME"); !set.empty()) return fs::path(set) / "hub";
-  return cache_folder() / "huggingface" / "hub";
+/// What is in one snapshot of a repository.
+std::vector<LocalModel> models_of_snapshot(const fs::path& snapshot, const std::string& name) {
+  if (is_hf_folder(snapshot)) return {{name, snapshot.string(), "Hugging Face"}};
+  std::vector<LocalModel> files;
+  add_files(snapshot, "Hugging Face", 2, files, snapshot);
+  for (LocalModel& file : files) file.name = name + "/" + file.name;
+  return files;
 }
 
-/// models--OWNER--NAME/snapshots/REVISION/..., of which refs/main names the newest.
+/// models--OWNER--NAME/snapshots/REVISION/..., of which refs/main names the newest. What only older
+/// ones have is listed too.
 void add_hugging_face(const fs::path& hub, std::vector<LocalModel>& models) {
   constexpr std::string_view kPrefix = "models--";
   for (const fs::path& repository : entries(hub)) {
@@ -102,28 +97,22 @@ void add_hugging_face(const fs::path& hub, std::vector<LocalModel>& models) {
     if (const size_t at = name.find("--"); at != std::string::npos) name.replace(at, 2, "/");
     std::string revision;
     std::ifstream(repository / "refs" / "main") >> revision;
-    fs::path snapshot = repository / "snapshots" / revision;
-    if (revision.empty() || !is_folder(snapshot)) {
-      const std::vector<fs::path> all = entries(repository / "snapshots");
-      if (all.empty()) continue;
-      snapshot = all.back();
-    }
-    if (is_hf_folder(snapshot)) {
-      models.push_back({name, snapshot.string(), "Hugging Face"});
-      continue;
-    }
-    std::vector<LocalModel> files;
-    add_files(snapshot, "Hugging Face", 2, files, snapshot);
-    for (LocalModel& file : files) {
-      file.name = name + "/" + file.name;
-      models.push_back(std::move(file));
+    std::vector<fs::path> snapshots = entries(repository / "snapshots");
+    std::stable_partition(snapshots.begin(), snapshots.end(), [&](const fs::path& snapshot) {
+      return snapshot.filename() == revision;
+    });
+    std::set<std::string> names;
+    for (const fs::path& snapshot : snapshots) {
+      for (LocalModel& model : models_of_snapshot(snapshot, name)) {
+        if (names.insert(model.name).second) models.push_back(std::move(model));
+      }
     }
   }
 }
 
 std::vector<fs::path> ollama_folders() {
-  if (const std::string set = variable("OLLAMA_MODELS"); !set.empty()) return {set};
-  return {home(".ollama/models"), "/usr/share/ollama/.ollama/models",
+  if (const std::string set = variable_or_empty("OLLAMA_MODELS"); !set.empty()) return {set};
+  return {home_folder(".ollama/models"), "/usr/share/ollama/.ollama/models",
           "/var/lib/ollama/.ollama/models"};
 }
 
@@ -181,11 +170,11 @@ struct Store {
 };
 
 std::vector<Store> stores_of_files() {
-  const std::string llama = variable("LLAMA_CACHE");
+  const std::string llama = variable_or_empty("LLAMA_CACHE");
   std::vector<Store> stores = {
-      {cache_folder() / "snapkv" / "models", "snapkv"},
-      {home(".lmstudio/models"), "LM Studio"},
-      {home(".cache/lm-studio/models"), "LM Studio"},
+      {own_models_folder(), "snapkv"},
+      {home_folder(".lmstudio/models"), "LM Studio"},
+      {home_folder(".cache/lm-studio/models"), "LM Studio"},
       {llama.empty() ? cache_folder() / "llama.cpp" : fs::path(llama), "llama.cpp"}};
   for (const fs::path& folder : made_folders()) stores.push_back({folder, "make models"});
   return stores;
@@ -202,6 +191,25 @@ bool is_called(const LocalModel& model, const std::string& name) {
   const std::string last = full.substr(full.find_last_of('/') + 1);
   return full == name || last == name || last + ".gguf" == name || full + ".gguf" == name ||
          full == name + ":latest" || last == name + ":latest";
+}
+
+/// Whether `name` (in lower case) is a repository and a quantization, or a file's name, as snapkv
+/// pull takes them: "org/repo:q4_k_m".
+bool is_hub_file(const LocalModel& model, const std::string& name) {
+  constexpr std::string_view kHosts[] = {"hf.co/", "huggingface.co/"};
+  std::string_view wanted = name;
+  for (const std::string_view host : kHosts) {
+    if (wanted.starts_with(host)) wanted.remove_prefix(host.size());
+  }
+  const size_t colon = wanted.find(':');
+  const std::string beginning = std::string(wanted.substr(0, colon)) + "/";
+  const std::string full = lower(model.name);
+  if (!full.starts_with(beginning)) return false;
+  if (colon == std::string_view::npos) return true;
+  const std::string quant(wanted.substr(colon + 1));
+  const std::string file = split_name(full + ".gguf").name;
+  return file == beginning + quant || has_quant(file, quant, QuantPlace::end) ||
+         has_quant(file, quant, QuantPlace::middle);
 }
 
 std::string list_of(const std::vector<LocalModel>& models) {
@@ -244,7 +252,7 @@ std::vector<std::string> model_folders() {
   return folders;
 }
 
-std::string find_model(const std::string& name) {
+std::string find_local_model(const std::string& name) {
   if (is_folder(name)) return model_of_folder(name);
   if (is_there(name)) return name;
   const std::vector<LocalModel> models = find_local_models();
@@ -255,19 +263,24 @@ std::string find_model(const std::string& name) {
     std::copy_if(models.begin(), models.end(), std::back_inserter(found), matches);
   };
   keep([&](const LocalModel& model) { return is_called(model, wanted); });
+  keep([&](const LocalModel& model) { return is_hub_file(model, wanted); });
   keep(
       [&](const LocalModel& model) { return lower(model.name).find(wanted) != std::string::npos; });
-  if (found.size() == 1) return found.front().path;
-  if (!found.empty()) {
+  if (found.size() > 1) {
     fail(ErrorCode::kUsage, "'{}' may be any of {} models; name one of them:{}", name, found.size(),
          list_of(found));
   }
+  return found.empty() ? "" : found.front().path;
+}
+
+std::string find_model(const std::string& name) {
+  if (std::string path = find_local_model(name); !path.empty()) return path;
   std::vector<std::string> names;
-  for (const LocalModel& model : models) names.push_back(model.name);
+  for (const LocalModel& model : find_local_models()) names.push_back(model.name);
   const std::string near = nearest_name(name, names);
   fail(ErrorCode::kUsage,
        "there is no model '{}': neither a file or folder nor a model on this machine{}\n"
-       "snapkv models lists those, and snapkv downloads none",
+       "snapkv models lists those; snapkv pull fetches one from Hugging Face",
        name, near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 

@@ -14,7 +14,7 @@ struct LocalModel {
 };
 
 /// Looks into the local Hugging Face cache, the stores of ollama, LM Studio and llama.cpp,
-/// models/real of `make models` and $XDG_CACHE_HOME/snapkv/models, and downloads nothing. What
+/// models/real of `make models` and $XDG_CACHE_HOME/snapkv/models, asks no server. What
 /// can't be read is left out.
 std::vector<LocalModel> find_local_models();
 
@@ -22,7 +22,10 @@ std::vector<LocalModel> find_local_models();
 std::vector<std::string> model_folders();
 
 /// The path of the model that a user calls `name`: a file, a folder, a folder with one GGUF file,
-/// or the name of a local model, in part if that is clear. Throws kUsage for none and for several.
+/// or the name of a local model, in part if that is clear. Empty for none; throws kUsage for
+/// several.
+std::string find_local_model(const std::string& name);
+/// The same; throws kUsage for none, too.
 std::string find_model(const std::string& name);
 
 }  // namespace snapkv::cli

@@ -22,7 +22,7 @@
 #include "cli/generate/cite.h"
 #include "cli/generate/command.h"
 #include "cli/generate/limit_options.h"
-#include "cli/models/local_models.h"
+#include "cli/pull/pull.h"
 #include "snapkv/prefill.h"
 
 namespace snapkv::cli {
@@ -131,7 +131,7 @@ int run_run(RunSettings s, const CommonSettings& common) {
     fail(ErrorCode::kUsage, "{} is a stored document, and a chat is about one: not {} too", s.model,
          words.documents.front());
   }
-  g.model.path = find_model(s.model);
+  g.model.path = find_or_pull_model(s.model, common);
   const auto stored =
       std::find_if(words.documents.begin(), words.documents.end(), is_stored_document);
   if (stored != words.documents.end()) {
