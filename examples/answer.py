@@ -12,6 +12,9 @@ import snapkv
 
 
 def main():
+    if len(sys.argv) < 4:
+        print("usage: examples/answer.py MODEL FILE QUESTION...", file=sys.stderr)
+        sys.exit(2)
     model_path, text_path, *questions = sys.argv[1:]
     model = snapkv.Model(model_path, temperature=0, max_tokens=20, stop="\n")
     with open(text_path, encoding="utf-8") as file:

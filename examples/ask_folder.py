@@ -27,6 +27,9 @@ def document_of(model, path):
 
 
 def main():
+    if len(sys.argv) < 4:
+        print("usage: examples/ask_folder.py MODEL FOLDER QUESTION...", file=sys.stderr)
+        sys.exit(2)
     model_path, folder, *questions = sys.argv[1:]
     model = snapkv.Model(model_path, temperature=0, max_tokens=20, stop="\n", kv_budget=64)
     for path in sorted(Path(folder).glob("*.txt")):

@@ -30,6 +30,9 @@ def rows(path, records):
 
 
 def main():
+    if len(sys.argv) < 3:
+        print("usage: examples/evaluate.py TABLE.csv MODEL...", file=sys.stderr)
+        sys.exit(2)
     out, *models = sys.argv[1:]
     with open(out, "w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, FIELDS)

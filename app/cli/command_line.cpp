@@ -260,8 +260,47 @@ const Command* CommandLine::parse(const std::vector<std::string>& typed) {
   return &command;
 }
 
+// Returns the command or task that the words name if they name nothing else; else null.
+const CLI::App* CommandLine::bare_command(const std::vector<std::string>& words) const {
+  const CLI::App* app = root_.get();
+  for (const std::string& word : words) {
+    const auto all =
+        app->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == word; });
+    if (all.empty()) return nullptr;
+    app = all.front();
+  }
+  return app;
+}
+
+// How the typed command is used, for those who typed nothing else.
+std::string CommandLine::usage() const {
+  const std::string name = typed_name();
+  std::string text = CLI::Formatter().make_usage(&typed(), name);
+  while (text.ends_with('\n')) text.pop_back();
+  const std::string example = first_example(name.substr(name.find(' ') + 1));
+  return example.empty() ? text : text + "\nFor example: " + example;
+}
+
 int CommandLine::run(int argc, const char* const* argv) {
-  const Command* command = parse({argv + std::min(argc, 1), argv + argc});
+  const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+  const CLI::App* const bare = bare_command(args);
+  if (bare != nullptr && bare->get_require_subcommand_min() > 0) {  // no command, or no task of it
+    write_stderr(bare->help(args.empty() ? "" : "snapkv"));
+    return static_cast<int>(ErrorCode::kUsage);
+  }
+  try {
+    return run_typed(args);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage || bare == nullptr) throw;
+    const std::string last = "\n" + typed_name() + " --help lists the options";
+    std::string message = message_of(e);
+    if (message.ends_with(last)) message.resize(message.size() - last.size());
+    fail(ErrorCode::kUsage, "{}\n{}{}", message, usage(), last);
+  }
+}
+
+int CommandLine::run_typed(const std::vector<std::string>& args) {
+  const Command* command = parse(args);
   if (command != nullptr) check_output_files(*command->app, config_path_);
   const int code = command != nullptr ? command->run() : 0;
   close_stdout();

@@ -22,7 +22,8 @@ class CommandLine {
   const std::vector<Command>& commands() const { return commands_; }
 
   /// Runs the command that `argv` names and returns its exit code; help and version go to stdout.
-  /// Throws what parse() and the commands throw.
+  /// Without a command, or without the task that it needs, the help goes to stderr and the code is
+  /// kUsage. Throws what parse() and the commands throw.
   int run(int argc, const char* const* argv);
   /// Fills the settings of the command that `typed` (without the program's name) names, from it,
   /// the environment and the configuration file, and returns it; null where they ask for help or
@@ -31,6 +32,9 @@ class CommandLine {
   const Command* parse(const std::vector<std::string>& typed);
 
  private:
+  int run_typed(const std::vector<std::string>& args);
+  const CLI::App* bare_command(const std::vector<std::string>& words) const;
+  std::string usage() const;
   void answer_help(const CLI::ParseError& e, const std::vector<std::string>& args);
   [[noreturn]] void fail_flag_value(const std::vector<std::string>& args) const;
   std::string unknown_options(const std::vector<std::string>& args) const;

@@ -37,6 +37,26 @@ constexpr Example kExamples[] = {
      "  snapkv pull Qwen/Qwen2.5-0.5B-Instruct-GGUF\n"
      "  snapkv pull bartowski/Llama-3.2-3B-Instruct-GGUF:Q5_K_M\n"
      "  snapkv pull https://example.org/model.gguf"},
+    {"chat",
+     "Examples:\n"
+     "  snapkv chat -m model.gguf\n"
+     "  snapkv chat -m model.gguf -f book.pdf --kv-budget 1024"},
+    {"convert",
+     "Examples:\n"
+     "  snapkv convert DIR -o model.gguf\n"
+     "  snapkv convert DIR -o model.gguf --type q8_0"},
+    {"tokenize",
+     "Examples:\n"
+     "  snapkv tokenize -m model.gguf -p \"Hello\""},
+    {"detokenize",
+     "Examples:\n"
+     "  snapkv detokenize -m model.gguf -i \"15496, 995\""},
+    {"apply-template",
+     "Examples:\n"
+     "  snapkv apply-template -m model.gguf -f messages.json"},
+    {"completion",
+     "Examples:\n"
+     "  snapkv completion bash"},
     {"compress",
      "Examples:\n"
      "  snapkv compress -m model.gguf -f book.txt -o book.kv\n"
@@ -160,6 +180,13 @@ std::string help_examples(const std::string& command) {
   const auto found = std::find_if(std::begin(kExamples), std::end(kExamples),
                                   [&](const Example& e) { return e.command == command; });
   return found == std::end(kExamples) ? "" : found->text;
+}
+
+std::string first_example(const std::string& command) {
+  const std::string examples = help_examples(command);
+  const size_t begin = examples.find("snapkv ");
+  if (begin == std::string::npos) return "";
+  return examples.substr(begin, examples.find('\n', begin) - begin);
 }
 
 void hide_uncommon_options(CLI::App& command) {

@@ -13,6 +13,9 @@ namespace snapkv::cli {
 /// is its whole name: "generate", "eval needle".
 std::string help_examples(const std::string& command);
 
+/// Returns the first of them, as it is typed; empty for a command without any.
+std::string first_example(const std::string& command);
+
 /// Hides the less common options of a command from its help text, which then says how many there
 /// are. Commands with few options show all.
 void hide_uncommon_options(CLI::App& command);

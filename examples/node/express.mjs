@@ -7,6 +7,10 @@ import express from 'express';
 import {Model} from 'snapkv-cpp';
 
 const [path, documentPath, port = '3000'] = process.argv.slice(2);
+if (documentPath === undefined) {
+  console.error('usage: node express.mjs MODEL DOCUMENT [PORT]');
+  process.exit(2);
+}
 const model = await Model.load(path, {maxTokens: 60, temperature: 0, stop: '\n'});
 const document = await model.prefill(await readFile(documentPath, 'utf8'));
 

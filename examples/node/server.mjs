@@ -6,6 +6,10 @@ import {createServer} from 'node:http';
 import {Model} from 'snapkv-cpp';
 
 const [path, port = '3000'] = process.argv.slice(2);
+if (path === undefined) {
+  console.error('usage: node server.mjs MODEL [PORT]');
+  process.exit(2);
+}
 const model = await Model.load(path, {maxTokens: 200});
 const MOST_BYTES = 1 << 20;
 

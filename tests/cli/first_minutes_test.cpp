@@ -95,6 +95,39 @@ TEST(Defaults, GiveWayToFlagsAndAreThePolicysForOtherModels) {
                     {"--kv-budget is 20", "--kv-window"});
 }
 
+TEST(Mistakes, NoCommandGetsTheHelp) {
+  const Result r = run(std::vector<std::string>{});
+  EXPECT_EQ(r.out, "");
+  expect_error_with(r, {"Usage: snapkv", "Subcommands:", "Exit codes:"});
+  expect_error_with(run({"eval"}), {"Usage: snapkv eval", "needle"});
+}
+
+TEST(Mistakes, ACommandWithoutArgumentsSaysHowItIsUsed) {
+  const std::vector<std::pair<const char*, const char*>> kExamples = {
+      {"run", "snapkv run model.gguf"},
+      {"pull", "snapkv pull Qwen/Qwen2.5-0.5B-Instruct-GGUF"},
+      {"generate", "snapkv generate -m "},
+      {"chat", "snapkv chat -m model.gguf"},
+      {"serve", "snapkv serve -m model.gguf"},
+      {"info", "snapkv info -m model.gguf"},
+      {"compress", "snapkv compress -m model.gguf -f book.txt -o book.kv"},
+      {"ask", "snapkv ask book.kv -p"},
+      {"convert", "snapkv convert DIR -o model.gguf"},
+      {"tokenize", "snapkv tokenize -m model.gguf"},
+      {"detokenize", "snapkv detokenize -m model.gguf"},
+      {"apply-template", "snapkv apply-template -m model.gguf"},
+      {"inspect", "snapkv inspect -m "},
+      {"bench", "snapkv bench -m model.gguf"},
+      {"completion", "snapkv completion bash"}};
+  for (const auto& [name, example] : kExamples) {
+    expect_error_with(run({name}), {"snapkv: error:", std::string("Usage: snapkv ") + name,
+                                    std::string("For example: ") + example});
+  }
+  expect_error_with(run({"eval", "qa"}), {"Usage: snapkv eval qa", "For example: snapkv eval qa"});
+  // whoever has typed more gets the reason alone
+  EXPECT_FALSE(contains(run({"run", "--temp", "0"}).err, "For example"));
+}
+
 TEST(Mistakes, AnEmptyPromptIsAnError) {
   expect_error_with(run({"generate", "-m", needle_model(), "-p", ""}), {"empty", "--prompt"});
   expect_error_with(run({"generate", "-m", needle_model(), "-f", make_file("a.txt", "\n")}),

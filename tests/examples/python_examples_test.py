@@ -37,6 +37,13 @@ class Examples(unittest.TestCase):
         out = run("answer.py", MODEL, EXAMPLES / "facts.txt", QUESTION)
         self.assertEqual(out, f"{QUESTION} 48213.\n")
 
+    def test_without_arguments_they_say_how_they_are_used(self):
+        for name in ("answer.py", "ask_folder.py", "evaluate.py"):
+            done = subprocess.run([sys.executable, "-B", EXAMPLES / name], check=False,
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"usage: examples/{name} ", done.stderr)
+
     def test_ask_folder(self):
         shutil.copy(EXAMPLES / "facts.txt", self.folder / "b.txt")
         (self.folder / "a.txt").write_text("The path was old.\nThe secret number of Rome is 21769.\n"
