@@ -49,7 +49,7 @@ inline bool reports_sources(KvReportLevel level) {
 
 /// A text of the prompt that an answer may be taken from.
 struct CitableText {
-  int64_t index = 0;  ///< of its message or document
+  int64_t index = 0;  ///< of its message or document; -1: the snapshot that the prompt continues
   std::string text;
 };
 
@@ -57,6 +57,7 @@ struct CitableText {
 struct CitedPassage {
   int64_t index = 0;           ///< CitableText::index
   int64_t begin = 0, end = 0;  ///< in characters of that text
+inline constexpr int64_t kSnapshotText = -1;
   float attention = 0;
   std::string text;
 };
@@ -93,6 +94,7 @@ struct Request {
   /// For RequestEngine::make_snapshot(): writes every row; each question makes its own selection.
   bool keeps_all = false;
   int zstd_level = 0;  ///< also for make_snapshot(): of the file; 0: none
+  std::string snapshot;  ///< the name of `document`, for the report
   /// Time limit in seconds, after which the request ends with an error; 0: none.
   double timeout = 0;
   /// What is done otherwise than the client asked for; its answer's header says so.

@@ -98,6 +98,28 @@ RenderedChat question_part(const DocumentForm& form, const Json& given) {
   return chat_part(chat, find_mark(chat, mark, form.template_name) + mark.size());
 }
 
+std::string document_text(const Model& model, const DocumentForm& form,
+                          std::span<const int32_t> tokens) {
+  const auto spelled = [&](std::span<const int32_t> ids) {
+    std::string text;
+    for (const int32_t id : ids) text += model.piece(id, true);
+    return text;
+  };
+  // tokenizers may put a token or a blank before the text, which belong to its head
+  const std::string mark = mark_for(form.template_source + form.system);
+  const std::string around = spelled(model.tokenize(document_part(form, mark)));
+  const size_t begin = find_mark({around, {}}, mark, form.template_name);
+  const std::string head = around.substr(0, begin), tail = around.substr(begin + mark.size());
+  std::string text = spelled(tokens);
+  if (!text.starts_with(head)) {
+    fail(ErrorCode::kBadModel, "the stored document does not begin as its chat template '{}' does",
+         form.template_name);
+  }
+  text.erase(0, head.size());
+  if (text.ends_with(tail)) text.resize(text.size() - tail.size());
+  return text;
+}
+
 bool stores_every_row(const Model& model, int64_t n_tokens, uint64_t limit) {
   const ModelInfo& info = model.info();
   const uint64_t row = kv_row_bytes(info, stored_kv_type(info)) * info.n_layer;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "chat/json.h"
@@ -30,6 +31,11 @@ RenderedChat document_part(const DocumentForm& form, const std::string& text);
 /// Returns the rest of the prompt: `messages` begin with the user's first message, the question.
 /// Throws kUsage if they do not, or if more than one message is to continue plain text.
 RenderedChat question_part(const DocumentForm& form, const Json& messages);
+
+/// Returns the text of a document whose prompt, document_part(), has these tokens. Throws kBadModel
+/// if they do not begin as the form does.
+std::string document_text(const Model& model, const DocumentForm& form,
+                          std::span<const int32_t> tokens);
 
 /// zstd level when compression is requested without one: zstd's own default.
 inline constexpr int kZstdLevel = 3;

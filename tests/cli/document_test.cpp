@@ -75,6 +75,14 @@ TEST_F(DocumentCommands, AskCitesADocumentWhoseTextIsThere) {
   EXPECT_NE(refused.err.find("--keep-full"), std::string::npos) << refused.err;
 }
 
+TEST_F(DocumentCommands, AskCitesADocumentThatAChatTemplateHasWritten) {
+  ASSERT_EQ(compress({"--keep-full", "--chat-template", "chatml", "--system", "Be brief."}).code,
+            0);
+  const Result cited = ask({"--kv-budget", "128", "--kv-kernel", "15", "--cite"});
+  ASSERT_EQ(cited.code, 0) << cited.err;
+  EXPECT_NE(cited.out.find("Sources"), std::string::npos) << cited.out;
+}
+
 TEST_F(DocumentCommands, AskRefusesTypedOptionsThatTheFileIsNotOf) {
   ASSERT_EQ(compress({"--kv-budget", "256", "--kv-type", "f16"}).code, 0);
   const std::vector<std::vector<std::string>> kOther = {

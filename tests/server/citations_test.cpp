@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Sources of answers in the APIs: which texts of a request they are looked for in, and how clients
 // get them.
+#include <filesystem>
 #include <string>
 #include <utility>
 
+#include "chat/document.h"
+#include "snapkv/prefill.h"
 #include "tests/server/http_support.h"
+#include "tests/support/test_models.h"
 
 namespace snapkv::test {
 namespace {
@@ -41,6 +45,66 @@ TEST_F(Http, ChatsNameTheirSources) {
   const std::string plain = R"({"messages": [{"role": "user", "content": "A.\n\nB?"}]})";
   EXPECT_FALSE(Json::parse(post("/v1/chat/completions", plain)->body)["kv"].contains("sources"));
   EXPECT_TRUE(engine_.requests().back().citable.empty());
+}
+
+/// Writes the needle model's snapshot of a text, with every row or with those that were chosen.
+void write_snapshot(const std::string& path, const std::string& text, bool keeps_all) {
+  const auto model = load_model("needle");
+  chat::DocumentForm form;
+  form.template_source = ChatTemplate::built_in("chatml").source();
+  form.template_name = "chatml";
+  SessionOptions options;
+  options.kv = {.name = "knorm"};
+  options.kv.budget = 40;
+  Session session(model, options);
+  PrefillPrompt prompt = {.sessions = {&session},
+                          .tokens = model->tokenize(chat::document_part(form, text))};
+  prompt.makes_prefix = keeps_all;
+  Prefill prefill(std::move(prompt));
+  while (!prefill.step()) {
+  }
+  const std::string notes = chat::document_notes(form, "", "");
+  if (keeps_all) {
+    prefill.take_prefix(0)->save(path, DType::f16, notes);
+  } else {
+    session.save(path, notes);
+  }
+}
+
+TEST_F(Http, AnswersAboutASnapshotNameTheirSources) {
+  const std::string text = "The sky is clear. The number is 48213.";
+  api_.snapshot_dir = testing::TempDir() + "/cited";
+  std::filesystem::remove_all(api_.snapshot_dir);
+  std::filesystem::create_directory(api_.snapshot_dir);
+  write_snapshot(api_.snapshot_dir + "/rows.kv", text, true);
+  write_snapshot(api_.snapshot_dir + "/chosen.kv", text, false);
+  engine_.set_script([](const Request& request, RequestUpdates& updates) {
+    PromptRead read;
+    read.kv.policy = "snapkv";
+    updates.push(std::move(read));
+    AnswerEnd end;
+    end.sources.push_back({request.citable.back().index, 18, 38, 0.5, "The number is 48213."});
+    updates.push(std::move(end));
+  });
+  start();
+  const std::pair<const char*, const char*> kRequests[] = {
+      {"/v1/chat/completions", R"("messages": [{"role": "user", "content": "Which number?"}]})"},
+      {"/v1/completions", R"("prompt": "Which number?"})"}};
+  for (const auto& [endpoint, rest] : kRequests) {
+    const auto body = [&, rest = rest](const char* name) {
+      return std::string(R"({"kv_report": "sources", "kv": {"snapshot": ")") + name + "\"}, " +
+             rest;
+    };
+    const Json kv = Json::parse(post(endpoint, body("rows"))->body)["kv"];
+    ASSERT_EQ(kv["sources"].size(), 1U) << kv;
+    EXPECT_EQ(kv["sources"][0],
+              Json::parse(R"({"snapshot": "rows", "begin": 18, "end": 38, "attention": 0.5,
+                              "text": "The number is 48213."})"));
+    EXPECT_EQ(engine_.requests().back().citable.back().text, text);
+    const auto refused = post(endpoint, body("chosen"));
+    EXPECT_EQ(refused->status, 400);
+    EXPECT_NE(refused->body.find("keep_full"), std::string::npos) << refused->body;
+  }
 }
 
 TEST_F(Http, CompletionsNameTheirSources) {

@@ -77,6 +77,34 @@ TEST(Document, ATextMaySpellTheMark) {
   }
 }
 
+TEST(Document, AStoredDocumentHasItsTextInItsTokens) {
+  const auto model = test::load_model("needle");
+  const std::string text = "A text.\n\nIts second snapkv-question, and its last.";
+  const auto text_of = [&](const DocumentForm& form) {
+    return document_text(*model, form, model->tokenize(document_part(form, text)));
+  };
+  EXPECT_EQ(text_of({}), text);
+  size_t n_forms = 0;
+  for (const std::string& name : ChatTemplate::built_in_names()) {
+    SCOPED_TRACE(name);
+    for (const char* system : {"", "Be brief."}) {
+      DocumentForm form = chat_form(name);
+      form.system = system;
+      try {
+        (void)document_part(form, text);
+      } catch (const Error&) {
+        continue;  // as above
+      }
+      EXPECT_EQ(text_of(form), text);
+      ++n_forms;
+    }
+  }
+  EXPECT_GT(n_forms, 5u);
+  test::expect_error(ErrorCode::kBadModel, {"does not begin", "chatml"}, [&] {
+    document_text(*model, chat_form("chatml"), model->tokenize("Another text."));
+  });
+}
+
 TEST(Document, MoreMessagesFollowTheQuestion) {
   const DocumentForm form = chat_form("chatml");
   const RenderedChat chat = question_part(

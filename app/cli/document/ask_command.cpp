@@ -59,22 +59,6 @@ void add_options(CLI::App& app, AskSettings& s) {
       "question.");
 }
 
-/// The text of a stored document, from its tokens.
-std::string document_text(const Model& model, const chat::DocumentForm& form,
-                          std::span<const int32_t> tokens) {
-  const bool has_bos = !tokens.empty() && tokens[0] == model.tokenizer().special().bos;
-  std::string prompt;
-  for (const int32_t id : tokens) prompt += model.piece(id, true);
-  std::string head = chat::document_part(form, "X").text;
-  head.pop_back();
-  if (head.empty()) return prompt.substr(has_bos ? model.piece(tokens[0], true).size() : 0);
-  const size_t at = prompt.find(head);
-  if (at == std::string::npos) {
-    fail(ErrorCode::kBadModel, "--cite: the document's tokens do not begin as its template does");
-  }
-  return prompt.substr(at + head.size());
-}
-
 /// Reads the question after the document, whose rows come from the file.
 class Asking {
  public:
@@ -100,7 +84,7 @@ class Asking {
   std::vector<CitedPassage> sources(const chat::DocumentForm& form) {
     const Model& model = session_.model();
     std::vector<int32_t> all(prefix_->tokens().begin(), prefix_->tokens().end());
-    const std::string text = document_text(model, form, all);
+    const std::string text = chat::document_text(model, form, all);
     all.insert(all.end(), tokens_.begin(), tokens_.end());
     const std::string_view documents[] = {text};
     return cited_passages(session_, all, documents);

@@ -157,7 +157,9 @@ Json Answers::sources_json() const {
   for (size_t i = 0; i < choices_.size(); ++i) {
     if (!choices_[i].end) continue;
     for (const CitedPassage& passage : choices_[i].end->sources) {
-      Json each = {{"message", passage.index},
+      const bool is_stored = passage.index == kSnapshotText;
+      Json each = {{is_stored ? "snapshot" : "message",
+                    is_stored ? Json(options_.snapshot) : Json(passage.index)},
                    {"begin", passage.begin},
                    {"end", passage.end},
                    {"attention", passage.attention},

@@ -36,6 +36,7 @@ struct AnswerOptions {
   bool has_logprobs = false;
   KvReportLevel kv_report = KvReportLevel::summary;
   AnswerSyntax syntax;
+  std::string snapshot;  ///< the name of the one that the request continues
   /// Tokens of the prompt after the last cache_control (messages); nothing where there is none.
   std::optional<int64_t> n_uncached;
   /// Titles of the messages' documents (messages); CitedPassage::index counts these.

@@ -10,6 +10,7 @@
 #include "server/api/exchange.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
+#include "server/api/kv_fields.h"
 #include "server/api/unsupported_fields.h"
 #include "snapkv/sources.h"
 
@@ -97,13 +98,10 @@ void refuse_of_several(const Fields& body, const Request& request) {
               fmt::format("{} is possible with one prompt only", body.find("kv_report")->dump()));
 }
 
-void cite(const Fields& body, const std::string& prompt, Request& request) {
+void cite(const Model& model, const std::string& prompt, Request& request) {
   if (!reports_sources(request.kv_report)) return;
-  if (request.document != nullptr) {
-    body.refuse("kv_report",
-                "sources are looked for in a prompt's text, and a snapshot keeps none");
-  }
   request.citable = {{0, std::string(text_before_question(prompt))}};
+  if (request.document != nullptr) cite_snapshot(model, request);
 }
 
 }  // namespace
@@ -127,7 +125,7 @@ Exchange read_completion(const Json& json, const ApiContext& context) {
   std::vector<CompletionPrompt> prompts =
       read_completion_prompts(body, context, request.document == nullptr);
   if (prompts.size() > 1) refuse_of_several(body, request);
-  cite(body, prompts[0].text, request);
+  cite(context.model(), prompts[0].text, request);
 
   AnswerOptions options = answer_options(request, stream, context);
   options.n *= prompts.size();

@@ -10,6 +10,7 @@
 #include "chat/field_error.h"
 #include "server/api/custom_tools.h"
 #include "server/api/grammars.h"
+#include "server/api/kv_fields.h"
 #include "snapkv/sources.h"
 
 namespace snapkv::server {
@@ -230,12 +231,8 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
           : with_api_errors([&] { return chat::render_after(*request.document, conversation); });
   request.prompt.tokens = context.model().tokenize(request.prompt.chat, /*add_bos=*/is_first);
   if (reports_sources(request.kv_report)) {
-    if (!is_first) {
-      throw bad_request("kv_report",
-                        "'kv_report': sources are looked for in messages, and a "
-                        "snapshot keeps no text");
-    }
     request.citable = citable_texts(conversation.messages);
+    if (!is_first) cite_snapshot(context.model(), request);
   }
   AnswerSyntax syntax;
   const std::string& text = request.prompt.chat.text;
@@ -282,5 +279,6 @@ AnswerOptions answer_options(const Request& request, bool stream, const ApiConte
   options.warnings = request.warnings;
   return options;
 }
+  options.snapshot = request.snapshot;
 
 }  // namespace snapkv::server

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "chat/document.h"
 #include "server/api/api_error.h"
 #include "server/api/option_json.h"
 #include "server/api/snapshot_names.h"
 #include "snapkv/options.h"
+#include "snapkv/prefill.h"
 
 namespace snapkv::server {
 namespace {
@@ -91,12 +93,26 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
                      "kv.snapshot");
     }
     request.document = open_snapshot(path, context);
+    request.snapshot = snapshot_name(*snapshot);
   }
   try {
     (void)resolve_options(session, context.model().info());
   } catch (const Error& e) {
     throw bad_request("kv", fmt::format("'kv': {}", e.message(field_name)));
   }
+}
+
+void cite_snapshot(const Model& model, Request& request) {
+  const Document& document = *request.document;
+  if (document.rows == nullptr) {
+    throw bad_request("kv_report",
+                      fmt::format("'kv_report': the snapshot '{}' holds what was chosen of its "
+                                  "document, and not its text; one that was made with 'keep_full' "
+                                  "has sources",
+                                  request.snapshot));
+  }
+  request.citable.push_back(
+      {kSnapshotText, chat::document_text(model, document.file.form, document.rows->tokens())});
 }
 
 Json kv_json(const KvReport& report) {

@@ -11,6 +11,10 @@ namespace snapkv::server {
 /// Reads `kv` (policy, its parameters, memory, snapshot, reuse) and `kv_report` into the request.
 void read_kv(const Fields& body, const ApiContext& context, Request& request);
 
+/// Adds the text of the snapshot that the request continues to what its answer may be taken from.
+/// Throws ApiError where the snapshot does not hold its whole text.
+void cite_snapshot(const Model& model, Request& request);
+
 /// Returns {"policy", "tokens_before", ...}.
 Json kv_json(const KvReport& report);
 

@@ -2,9 +2,13 @@
 #include "server/scheduler/running_answer.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "chat/document.h"
+#include "snapkv/prefill.h"
 #include "snapkv/sources.h"
 
 namespace snapkv::server {
@@ -108,10 +112,15 @@ std::vector<CitedPassage> RunningAnswer::sources() {
   if (request_.citable.empty()) return {};
   std::vector<std::string_view> texts;
   for (const CitableText& citable : request_.citable) texts.push_back(citable.text);
+  std::vector<int32_t> tokens;
+  if (request_.document != nullptr && request_.document->rows != nullptr) {
+    const std::span<const int32_t> stored = request_.document->rows->tokens();
+    tokens.assign(stored.begin(), stored.end());
+  }
+  tokens.insert(tokens.end(), request_.prompt.tokens.begin(), request_.prompt.tokens.end());
   std::vector<SourcePassage> found;
   try {
-    found = find_sources(session_->model(), request_.prompt.tokens, session_->answer_attention(),
-                         texts);
+    found = find_sources(session_->model(), tokens, session_->answer_attention(), texts);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUsage) throw;
   }
