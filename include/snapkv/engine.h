@@ -109,6 +109,13 @@ size_t kv_row_bytes(const ModelInfo& info, DType kv_type);
 
 // ---------------------------------------------------------------- model
 
+/// How positions are scaled for contexts beyond the trained one (RoPE).
+enum class RopeScaling {
+  automatic,  ///< as the model's file says; YaRN if ModelOptions::yarn_factor is given
+  none,       ///< not at all: the context is the one that the model was trained with
+  yarn,       ///< by YaRN (arXiv 2309.00071)
+};
+
 struct ModelOptions {
   std::string path = {};
   std::string device = "auto";  ///< "auto", or a name that devices() lists
@@ -118,6 +125,9 @@ struct ModelOptions {
   ProgressFn progress = {};  ///< Phase::load
   /// Reads all weights at once and rejects models with an infinity or a NaN among them.
   bool check_tensors = false;
+  RopeScaling rope_scaling = RopeScaling::automatic;
+  double yarn_factor = 0;     ///< the context is so many times as long; 0: as the file says
+  int64_t yarn_orig_ctx = 0;  ///< the context that the model was trained with; 0: the file's
 };
 
 class Model {

@@ -46,6 +46,10 @@ struct ModelInfo {
   std::string file_type;     ///< most frequent type of the weight matrices: "q8_0"
   std::string tokenizer;     ///< tokenizer.ggml.model
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
+  /// With YaRN (of the file, or ModelOptions::rope_scaling): n_ctx_train is about `yarn_factor`
+  /// times the context that the model was trained with. 0: without YaRN.
+  double yarn_factor = 0;
+  int64_t yarn_orig_ctx = 0;
   int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
   /// Of each layer's feed-forward network, and how many of them a token passes; 0: it has none.
   int64_t n_expert = 0, n_expert_used = 0;
@@ -108,5 +112,8 @@ struct ModelDescription {
 /// weights. Throws kRuntime if they cannot be read, kBadModel if they are damaged. A model that
 /// cannot run is not an error.
 ModelDescription describe_model(const std::string& path);
+struct ModelOptions;  // engine.h
+/// The same of a model that is loaded with these options.
+ModelDescription describe_model(const ModelOptions& options);
 
 }  // namespace snapkv

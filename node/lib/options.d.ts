@@ -13,6 +13,12 @@ export interface Options {
   nThreads?: number;
   /** Read all weights first, and refuse models with infinities or NaNs among them; true or false. Default: false. */
   checkTensors?: boolean;
+  /** How positions are scaled for longer contexts; auto: as the model's file says, by YaRN with yarn_factor; none: not at all; yarn: by YaRN, where the model's makers publish a factor. Default: auto. */
+  ropeScaling?: 'auto' | 'none' | 'yarn';
+  /** YaRN's factor: the context becomes so many times as long; 0: the file's; from 0 to 1024. Default: 0. */
+  yarnFactor?: number;
+  /** The context that the model was trained with, for YaRN; 0: the file's; from 0 to 1073741824. Default: 0. */
+  yarnOrigCtx?: number;
   /** Most tokens, prompt and answer; 0: the model's own; from 0 to 1073741824. Default: 0. */
   nCtx?: number;
   /** Type of the cache; q8_0 takes half of f16's memory. Default: f16. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "engine/cache_file.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -317,12 +319,20 @@ SavedCache read_head(const CacheFile& file) {
   return head;
 }
 
+std::string model_label(const ModelInfo& info) {
+  if (info.yarn_factor == 0) return info.name;
+  return fmt::format("{} (YaRN, {} times {} tokens)", info.name, info.yarn_factor,
+                     info.yarn_orig_ctx);
+}
+
 void check_model(const CacheFile& file, const SavedCache& head, const Model& model,
                  size_t n_blocks) {
   if (head.fingerprint != model.fingerprint()) {
     fail(ErrorCode::kUsage,
-         "'{}': saved with another model, \"{}\" of fingerprint {:016x}; this one, {}, has {:016x}",
-         file.path(), head.model, head.fingerprint, model.info().path, model.fingerprint());
+         "'{}': saved with another model, \"{}\" of fingerprint {:016x}; this one, \"{}\", {}, has "
+         "{:016x}",
+         file.path(), head.model, head.fingerprint, model_label(model.info()), model.info().path,
+         model.fingerprint());
   }
   if (file.n_blocks() != n_blocks) {
     fail_damaged(file.path(), "it has {} blocks, and the model that it names needs {}",

@@ -164,6 +164,8 @@ class FieldReader {
 };
 
 /// The block that every file begins with.
+/// The name of a model in saved caches, with the scaling of its positions if there is one.
+std::string model_label(const ModelInfo& info);
 void write_head(CacheFileWriter& out, const SavedCache& head);
 SavedCache read_head(const CacheFile& file);
 /// Throws Error{kUsage} naming both models unless the file belongs to this one, Error{kBadModel}

@@ -144,6 +144,11 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
   info.n_expert_used = c.n_expert_used;
   info.n_vocab = c.n_vocab;
   info.n_ctx_train = c.n_ctx_train;
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.rotation.yarn.n_ctx_original == 0) continue;
+    info.yarn_factor = layer.rotation.linear_factor;
+    info.yarn_orig_ctx = layer.rotation.yarn.n_ctx_original;
+  }
   info.n_head = c.n_head;
   info.n_head_kv = c.n_head_kv;
   info.head_dim = c.head_dim;

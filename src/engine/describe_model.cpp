@@ -186,16 +186,21 @@ ModelDescription describe_unreadable_folder(const std::string& path, const std::
 }  // namespace
 
 ModelDescription describe_model(const std::string& path) {
+  return describe_model(ModelOptions{.path = path});
+}
+
+ModelDescription describe_model(const ModelOptions& options) {
+  const std::string& path = options.path;
   if (huggingface::is_folder(path)) {
     try {
-      const GgufFile file = open_model(path);
+      const GgufFile file = open_model(options, {});
       return Describer(file).run();
     } catch (const Error& e) {
       if (e.code() != ErrorCode::kBadModel) throw;
       return describe_unreadable_folder(path, e.what());
     }
   }
-  const GgufFile file = open_model(path, {.access = FileAccess::mapped, .any_type = true});
+  const GgufFile file = open_model(options, {.access = FileAccess::mapped, .any_type = true});
   return Describer(file).run();
 }
 

@@ -235,8 +235,8 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
     fail(ErrorCode::kUsage, "rows in a GPU's memory can't be saved: that is for the CPU");
   }
   CacheFileWriter out(path, CacheContents::all_rows, zstd_level);
-  write_head(out, {impl_->model->fingerprint(), info.name, std::string(notes), type, impl_->n_ctx,
-                   std::ssize(tokens)});
+  write_head(out, {impl_->model->fingerprint(), model_label(info), std::string(notes), type,
+                   impl_->n_ctx, std::ssize(tokens)});
   out.block("tokens", std::as_bytes(tokens));
   KvMeter meter;
   const auto n = static_cast<int32_t>(std::ssize(tokens));

@@ -40,7 +40,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     read.access = FileAccess::copied;
     read.most_copied = available_memory();
   }
-  auto impl = std::make_unique<Impl>(open_model(options.path, read));
+  auto impl = std::make_unique<Impl>(open_model(options, read));
   report(0.3);
   impl->backend = Backend::make(
       {.device = options.device, .n_threads = options.n_threads, .compute = options.compute});

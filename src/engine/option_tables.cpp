@@ -89,7 +89,23 @@ const OptionTable<ModelOptions>& model_option_table() {
                               .most = kMostThreads}),
        option(&O::check_tensors, {.name = "check_tensors",
                                   .help = "Read all weights first, and refuse models with "
-                                          "infinities or NaNs among them"})});
+                                          "infinities or NaNs among them"}),
+       word_option(&O::rope_scaling,
+                   {.name = "rope_scaling",
+                    .help = "How positions are scaled for longer contexts; auto: as the model's "
+                            "file says, by YaRN with yarn_factor; none: not at all; yarn: by YaRN, "
+                            "where the model's makers publish a factor"},
+                   {"auto", "none", "yarn"}),
+       option(&O::yarn_factor, {.name = "yarn_factor",
+                                .help = "YaRN's factor: the context becomes so many times as long; "
+                                        "0: the file's",
+                                .least = 0,
+                                .most = 1024}),
+       option(&O::yarn_orig_ctx, {.name = "yarn_orig_ctx",
+                                  .help = "The context that the model was trained with, for YaRN; "
+                                          "0: the file's",
+                                  .least = 0,
+                                  .most = kMostTokens})});
   return table;
 }
 

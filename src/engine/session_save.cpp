@@ -58,8 +58,8 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
          OptionName("kv_refresh"));
   }
   CacheFileWriter out(path, CacheContents::session, zstd_level);
-  write_head(out, {s.model->fingerprint(), s.info().name, std::string(notes), s.options.kv_type,
-                   s.n_ctx, s.n_past});
+  write_head(out, {s.model->fingerprint(), model_label(s.info()), std::string(notes),
+                   s.options.kv_type, s.n_ctx, s.n_past});
   out.block("session", session_fields(s).bytes());
   out.block("logits", std::as_bytes(logits()));
   for (int il = 0; il < std::ssize(s.layers); ++il) save_layer(s, il, out);

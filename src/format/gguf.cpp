@@ -212,7 +212,25 @@ uint64_t GgufFile::fingerprint() const {
     hash.add(data.subspan((data.size() - n) / 2, n));
     hash.add(data.last(n));
   }
+  for (const std::string& key : replaced_) {
+    hash.add(std::as_bytes(std::span(key)));
+    const GgufValue& value = metadata_.find(key)->second;
+    if (const auto* text = std::get_if<std::string>(&value.value)) {
+      hash.add(std::as_bytes(std::span(*text)));
+    } else if (const auto* whole = std::get_if<uint64_t>(&value.value)) {
+      hash.add(*whole);
+    } else if (const auto* real = std::get_if<double>(&value.value)) {
+      hash.add(std::as_bytes(std::span(real, 1)));
+    }
+  }
   return hash.value();
+}
+
+void GgufFile::replace(const std::string& key, GgufValue value) {
+  const auto found = metadata_.find(key);
+  if (found != metadata_.end() && found->second.value == value.value) return;
+  metadata_[key] = std::move(value);
+  replaced_.push_back(key);
 }
 
 void GgufFile::check_unchanged() const {

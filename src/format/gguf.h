@@ -118,6 +118,9 @@ class GgufFile {
   /// Throws Error{kBadModel} naming a mapped file whose size or modification time has changed since
   /// it was opened: what was read from it may be wrong.
   void check_unchanged() const;
+  /// Sets a value of the metadata, for options that replace what the file says. Another value gives
+  /// another fingerprint.
+  void replace(const std::string& key, GgufValue value);
   /// nullptr if absent.
   const GgufTensor* find_tensor(std::string_view name) const;
   /// Hints to the kernel: read a tensor's pages ahead, or drop them from memory (they are read
@@ -156,6 +159,7 @@ class GgufFile {
   std::map<std::string, size_t, std::less<>> tensor_index_;
   std::vector<MmapFile> parts_;
   std::vector<Buffer> buffers_;               // of tensors that are not in a file
+  std::vector<std::string> replaced_;         // keys
   std::optional<uint64_t> text_fingerprint_;  // replaces that of the parts' headers
 };
 

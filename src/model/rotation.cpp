@@ -17,12 +17,17 @@ double yarn_magnitude(double factor, double multiplier) {
   return factor <= 1.0 ? 1.0 : 1.0 + 0.1 * multiplier * std::log(factor);
 }
 
+/// The context that the model was trained with.
+int64_t trained_context(const MetadataReader& reader) {
+  return reader.has("rope.scaling.original_context_length")
+             ? reader.size("rope.scaling.original_context_length", INT32_MAX)
+             : reader.size("context_length", INT32_MAX);
+}
+
 void read_yarn(const MetadataReader& reader, RotationSpec& spec) {
   spec.yarn.beta_fast = reader.positive("rope.scaling.yarn_beta_fast", spec.yarn.beta_fast);
   spec.yarn.beta_slow = reader.positive("rope.scaling.yarn_beta_slow", spec.yarn.beta_slow);
-  spec.yarn.n_ctx_original = reader.has("rope.scaling.original_context_length")
-                                 ? reader.size("rope.scaling.original_context_length", INT32_MAX)
-                                 : reader.size("context_length", INT32_MAX);
+  spec.yarn.n_ctx_original = trained_context(reader);
   for (const char* key : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor"}) {
     const double value = reader.positive(key, 1.0);
     if (value != 1.0) {
@@ -61,7 +66,65 @@ void read_scaling(const MetadataReader& reader, RotationSpec& spec) {
   }
 }
 
+GgufValue gguf_whole(int64_t value) {
+  return {.type = GgufType::u32, .value = static_cast<uint64_t>(value)};
+}
+GgufValue gguf_real(double value) { return {.type = GgufType::f32, .value = value}; }
+GgufValue gguf_text(const char* text) {
+  return {.type = GgufType::string, .value = std::string(text)};
+}
+
+void refuse_own_factors(const GgufFile& file) {
+  for (const char* tensor : {"rope_factors_long.weight", "rope_freqs.weight"}) {
+    if (file.find_tensor(tensor) == nullptr) continue;
+    fail(ErrorCode::kUsage,
+         "rope_scaling: {} scales positions by factors of its own (tensor {}), for contexts up to "
+         "its own one",
+         file.path(), tensor);
+  }
+}
+
 }  // namespace
+
+void scale_positions_by_yarn(GgufFile& file, double factor, int64_t n_ctx_original) {
+  refuse_own_factors(file);
+  const MetadataReader reader(file);
+  const bool is_yarn = reader.text("rope.scaling.type", "") == "yarn";
+  if (factor == 0 && is_yarn) factor = reader.positive("rope.scaling.factor", 1.0);
+  if (factor == 0) {
+    fail(ErrorCode::kUsage,
+         "rope_scaling is yarn: yarn_factor must say how many times as long the context becomes; "
+         "{} has no factor, its makers may have published one",
+         file.path());
+  }
+  if (factor < 1) {
+    fail(ErrorCode::kUsage, "yarn_factor is {}; it must be at least 1", factor);
+  }
+  if (n_ctx_original == 0) n_ctx_original = trained_context(reader);
+  const double n_ctx = std::round(factor * static_cast<double>(n_ctx_original));
+  if (n_ctx > INT32_MAX) {
+    fail(ErrorCode::kUsage, "yarn_factor is {}: {} times {} tokens are more than {}", factor,
+         factor, n_ctx_original, INT32_MAX);
+  }
+  const std::string type = reader.key("rope.scaling.type");
+  const std::string factor_key = reader.key("rope.scaling.factor");
+  const std::string original = reader.key("rope.scaling.original_context_length");
+  const std::string context = reader.key("context_length");
+  file.replace(type, gguf_text("yarn"));
+  file.replace(factor_key, gguf_real(factor));
+  file.replace(original, gguf_whole(n_ctx_original));
+  file.replace(context, gguf_whole(static_cast<int64_t>(n_ctx)));
+}
+
+void remove_position_scaling(GgufFile& file) {
+  refuse_own_factors(file);
+  const MetadataReader reader(file);
+  const std::string type = reader.key("rope.scaling.type");
+  const std::string context = reader.key("context_length");
+  const int64_t n_ctx = trained_context(reader);
+  file.replace(type, gguf_text("none"));
+  file.replace(context, gguf_whole(n_ctx));
+}
 
 RotationSpec read_rotation(const MetadataReader& reader, RopeLayout layout, int64_t head_dim) {
   RotationSpec spec;

@@ -10,6 +10,7 @@
 
 namespace snapkv {
 
+class GgufFile;
 class MetadataReader;
 
 /// YaRN (arXiv 2309.00071, section 3): pairs that turn more than beta_fast times over the original
@@ -36,6 +37,13 @@ struct RotationSpec {
 
   bool operator==(const RotationSpec&) const = default;
 };
+
+/// Makes the file's metadata say that positions are scaled by YaRN, and that the context is
+/// `factor` times the original one. 0: the factor, or the original context, that the file has.
+/// Throws Error{kUsage} if the file has no factor, or scales positions in another way.
+void scale_positions_by_yarn(GgufFile& file, double factor, int64_t n_ctx_original);
+/// Makes the file's metadata say that positions are not scaled.
+void remove_position_scaling(GgufFile& file);
 
 /// Throws Error{kBadModel} naming the key whose value is not supported.
 RotationSpec read_rotation(const MetadataReader& reader, RopeLayout layout, int64_t head_dim);

@@ -67,7 +67,7 @@ int run_bench(const BenchSettings& s, const CommonSettings& common) {
   if (!s.html.empty()) eval::check_page(s.html);
   require_model(s.model);
   make_bench_plan(s);  // refuses invalid options before the file is read
-  const ModelDescription description = describe_model(s.model.path);
+  const ModelDescription description = describe_model(s.model);
   if (!description.problems.empty()) fail(ErrorCode::kBadModel, "{}", description.problems[0]);
   std::vector<BenchTest> plan = make_bench_plan(s, &description.info);
   for (BenchTest& test : plan) test.session = resolve_options(test.session, description.info);

@@ -81,6 +81,13 @@ void add_model_options(CLI::App& command, ModelSettings& settings) {
   add_table_option(command, model_option_table(), "compute", options)->group(kModelGroup);
 }
 
+void add_scaling_options(CLI::App& command, ModelSettings& settings) {
+  ModelOptions& options = settings;
+  for (const char* name : {"rope_scaling", "yarn_factor", "yarn_orig_ctx"}) {
+    add_table_option(command, model_option_table(), name, options)->group(kModelGroup);
+  }
+}
+
 void add_device_options(CLI::App& command, ModelSettings& settings) {
   command
       .add_option("--gpu-layers,--n-gpu-layers", settings.n_gpu_layers,
@@ -101,6 +108,7 @@ void add_device_options(CLI::App& command, ModelSettings& settings) {
       ->capture_default_str()
       ->group(kModelGroup);
   add_table_option(command, model_option_table(), "weights", options)->group(kModelGroup);
+  add_scaling_options(command, settings);
 }
 
 void add_running_options(CLI::App& command, ModelSettings& settings) {

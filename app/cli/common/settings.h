@@ -46,7 +46,9 @@ struct Command {
 void add_common_options(CLI::App& app, CommonSettings& settings);
 /// Adds the options for the file and the precision; commands that compute use add_running_options.
 void add_model_options(CLI::App& command, ModelSettings& settings);
-/// Adds the options for the device, and for how weights are held.
+/// Adds the options for scaled positions (RoPE).
+void add_scaling_options(CLI::App& command, ModelSettings& settings);
+/// Adds these, and the options for the device and for how weights are held.
 void add_device_options(CLI::App& command, ModelSettings& settings);
 /// Adds the same, the number of threads, and the check of weights: a command that sets
 /// `settings.check_tensors` beforehand gets the option to skip it.

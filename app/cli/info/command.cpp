@@ -52,7 +52,7 @@ int run_info(const InfoSettings& s) {
   session_options(s.cache, s.n_ctx);  // refuses invalid options before a file is read
   require_model(s.model);
   InfoReport report;
-  report.model = describe_model(s.model.path);
+  report.model = describe_model(s.model);
   if (report.model.info.decoder != nullptr) report.plans = make_plans(s, report.model.info);
   warn_beyond_training(s.n_ctx, report.model.info);
   report.metadata = s.metadata;
@@ -78,6 +78,7 @@ Command add_info_command(CLI::App& root, const CommonSettings&) {
   app->add_flag("--json", s->json, "Print one JSON object instead of text");
   app->add_flag("--check", s->check, "Exit with 3 if the model can't run");
   add_model_options(*app, s->model);
+  add_scaling_options(*app, s->model);
   add_cache_options(*app, s->cache);
   return {app, [s] { return run_info(*s); }};
 }

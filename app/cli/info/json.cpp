@@ -83,6 +83,8 @@ std::string info_json(const InfoReport& r) {
                {"n_active_params", m.n_active_params},
                {"n_vocab", m.n_vocab},
                {"n_ctx_train", m.n_ctx_train},
+               {"yarn_factor", m.yarn_factor},
+               {"yarn_orig_ctx", m.yarn_orig_ctx},
                {"n_head", m.n_head},
                {"n_head_kv", m.n_head_kv},
                {"head_dim", m.head_dim},

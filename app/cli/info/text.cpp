@@ -191,7 +191,12 @@ std::string facts(const InfoReport& r, int width) {
             d.chat_template.empty()
                 ? "none"
                 : fmt::format("{} of Jinja", format_bytes(d.chat_template.size())));
-  facts.add_size("context", m.n_ctx_train, plural(m.n_ctx_train, "token"));
+  std::string context = plural(m.n_ctx_train, "token");
+  if (m.yarn_factor > 0) {
+    context += fmt::format(", by YaRN {} times the {} that it was trained with", m.yarn_factor,
+                           m.yarn_orig_ctx);
+  }
+  facts.add_size("context", m.n_ctx_train, context);
   if (r.plans) {
     facts.add("KV cache", kv_text(m, r.plans->options.kv_type));
     facts.add("longest prompt", longest_text(m, *r.plans));
