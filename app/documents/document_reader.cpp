@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "documents/archive_documents.h"
@@ -50,9 +51,23 @@ std::string read_file(int fd, const std::string& name, const ReadLimits& limits)
        limits.most_bytes);
 }
 
+/// Where the pages of a plain text begin; empty if it has no form feed.
+std::vector<size_t> pages_of(std::string_view text) {
+  std::vector<size_t> pages;
+  for (size_t at = text.find('\f'); at != std::string_view::npos; at = text.find('\f', at + 1)) {
+    if (pages.empty()) pages.push_back(0);
+    if (at + 1 < text.size()) pages.push_back(at + 1);
+  }
+  return pages;
+}
+
 }  // namespace
 
 std::string read_document(const std::string& path, const ReadLimits& limits) {
+  return read_paged_document(path, limits).text;
+}
+
+PagedText read_paged_document(const std::string& path, const ReadLimits& limits) {
   const bool from_stdin = path == "-";
   const std::string name = from_stdin ? "standard input" : path;
   const int fd = from_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -68,24 +83,31 @@ std::string read_document(const std::string& path, const ReadLimits& limits) {
     throw;
   }
   if (!from_stdin) close(fd);
-  return document_text(std::move(bytes), name, limits);
+  return paged_document_text(std::move(bytes), name, limits);
 }
 
 std::string document_text(std::string bytes, const std::string& name, const ReadLimits& limits) {
+  return paged_document_text(std::move(bytes), name, limits).text;
+}
+
+PagedText paged_document_text(std::string bytes, const std::string& name,
+                              const ReadLimits& limits) {
   switch (find_kind(bytes, name).kind) {
     case Kind::pdf:
       return pdf_text(bytes, name, limits);
     case Kind::zip:
-      return archive_text(bytes, name, limits);
+      return {archive_text(bytes, name, limits)};
     case Kind::html:
-      return html_text(std::move(bytes), name, limits);
+      return {html_text(std::move(bytes), name, limits)};
     case Kind::other:
       refuse_other(bytes, name);
       break;
     case Kind::text:
       break;
   }
-  return to_utf8(std::move(bytes), "", name, limits);
+  PagedText document = {to_utf8(std::move(bytes), "", name, limits)};
+  document.pages = pages_of(document.text);
+  return document;
 }
 
 }  // namespace snapkv::documents

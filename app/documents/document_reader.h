@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace snapkv::documents {
 
@@ -22,14 +23,26 @@ struct ReadLimits {
   std::function<bool()> keep_going = {};
 };
 
+struct PagedText {
+  std::string text;
+  /// Where each page begins in it, in bytes: those of a PDF, or of a text with form feeds. Empty
+  /// where there are no pages.
+  std::vector<size_t> pages = {};
+};
+
 /// The text of the document at `path` ("-": standard input), as UTF-8. Throws Error{kRuntime} where
 /// the file or its reader fails, kUsage for what is no document, is damaged or exceeds a limit;
 /// both name the file.
 std::string read_document(const std::string& path, const ReadLimits& limits = {});
+/// The same with its pages.
+PagedText read_paged_document(const std::string& path, const ReadLimits& limits = {});
 
 /// The same for a document's bytes. `name` is what messages call it, and its ending tells HTML that
 /// does not begin like it.
 std::string document_text(std::string bytes, const std::string& name,
                           const ReadLimits& limits = {});
+/// The same with its pages.
+PagedText paged_document_text(std::string bytes, const std::string& name,
+                              const ReadLimits& limits = {});
 
 }  // namespace snapkv::documents

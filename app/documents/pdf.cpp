@@ -158,8 +158,10 @@ size_t leader_end(std::string_view text, size_t at) {
 
 /// Form feeds end pages; page numbers and the like stay where they are. Rows of dots become "...":
 /// each dot would be a token.
-std::string tidied(std::string_view text) {
-  std::string result;
+PagedText tidied(std::string_view text) {
+  PagedText document;
+  std::string& result = document.text;
+  document.pages = {0};
   result.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -169,17 +171,20 @@ std::string tidied(std::string_view text) {
       i = end - 1;
     } else if (c != '\f') {
       result += c;
-    } else if (!result.ends_with("\n\n")) {
-      result += result.ends_with('\n') ? "\n" : "\n\n";
+    } else {
+      if (!result.ends_with("\n\n")) result += result.ends_with('\n') ? "\n" : "\n\n";
+      document.pages.push_back(result.size());
     }
   }
+  if (text.ends_with('\f')) document.pages.pop_back();  // no page follows the last one's end
   while (result.ends_with("\n\n")) result.pop_back();
-  return result;
+  for (size_t& page : document.pages) page = std::min(page, result.size());
+  return document;
 }
 
 }  // namespace
 
-std::string pdf_text(std::string_view bytes, const std::string& name, const ReadLimits& limits) {
+PagedText pdf_text(std::string_view bytes, const std::string& name, const ReadLimits& limits) {
   const Descriptor file(memfd_create("snapkv-pdf", MFD_CLOEXEC), name);
   fill(file.fd(), bytes, name);
   int ends[2] = {-1, -1};

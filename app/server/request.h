@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "long_documents/plan.h"
 #include "snapkv/engine.h"
 #include "snapkv/grammar.h"
 
@@ -27,6 +28,9 @@ struct Document;  // chat/document.h
 namespace snapkv::server {
 
 using chat::Document;
+using long_documents::LongMode;
+
+class LongReading;  // api/long_reading.h
 
 /// A prompt as text or as tokens.
 struct Prompt {
@@ -51,13 +55,14 @@ inline bool reports_sources(KvReportLevel level) {
 struct CitableText {
   int64_t index = 0;  ///< of its message or document; -1: the snapshot that the prompt continues
   std::string text;
+  int64_t begin = 0;  ///< where it begins in that message or document, in characters
 };
+inline constexpr int64_t kSnapshotText = -1;
 
 /// A sentence that an answer was taken from (snapkv/sources.h).
 struct CitedPassage {
   int64_t index = 0;           ///< CitableText::index
   int64_t begin = 0, end = 0;  ///< in characters of that text
-inline constexpr int64_t kSnapshotText = -1;
   float attention = 0;
   std::string text;
 };
@@ -89,12 +94,16 @@ struct Request {
   bool reuses = true;
   /// If not null, the prompt continues this document, and its tokens are those after it.
   std::shared_ptr<const Document> document;
+  std::string snapshot;  ///< the name of `document`, for the report
   /// The texts among which each answer's sources are looked for; empty: they are not wanted.
   std::vector<CitableText> citable;
+  /// What is done where a document of the messages is longer than the context.
+  LongMode long_mode = LongMode::refuse;
+  /// If not null, that is done: requests for its parts come before this one.
+  std::shared_ptr<LongReading> long_reading;
   /// For RequestEngine::make_snapshot(): writes every row; each question makes its own selection.
   bool keeps_all = false;
   int zstd_level = 0;  ///< also for make_snapshot(): of the file; 0: none
-  std::string snapshot;  ///< the name of `document`, for the report
   /// Time limit in seconds, after which the request ends with an error; 0: none.
   double timeout = 0;
   /// What is done otherwise than the client asked for; its answer's header says so.

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
-#include "documents/document_reader.h"
 
 namespace snapkv::cli {
 
@@ -46,22 +45,24 @@ class StdinPatience {
   bool may_be_left_out_, is_begun_ = false, said_ = false;
 };
 
-std::string read_stdin_document(bool may_be_left_out) {
+documents::PagedText read_stdin_document(bool may_be_left_out) {
   StdinPatience patience(may_be_left_out);
   documents::ReadLimits limits;
   limits.keep_going = [&] { return patience.wait(); };
-  return documents::read_document("-", limits);
+  return documents::read_paged_document("-", limits);
 }
 
 }  // namespace
 
-std::string read_document(const std::string& path) {
+std::string read_document(const std::string& path) { return read_paged_document(path).text; }
+
+documents::PagedText read_paged_document(const std::string& path) {
   const bool is_stdin = path == "-";
   documents::ReadLimits limits;
   limits.keep_going = [] { return !interrupted(); };
-  std::string text = is_stdin ? read_stdin_document(/*may_be_left_out=*/false)
-                              : documents::read_document(path, limits);
-  if (text.find_first_not_of(" \t\r\n\f") != std::string::npos) return text;
+  documents::PagedText document = is_stdin ? read_stdin_document(/*may_be_left_out=*/false)
+                                           : documents::read_paged_document(path, limits);
+  if (document.text.find_first_not_of(" \t\r\n\f") != std::string::npos) return document;
   fail(ErrorCode::kUsage, "{} is empty: there is no text in it",
        is_stdin ? "standard input" : path);
 }
@@ -72,7 +73,7 @@ bool stdin_is_piped() {
   return S_ISFIFO(input.st_mode) || S_ISREG(input.st_mode) || S_ISSOCK(input.st_mode);
 }
 
-std::string read_piped_document() { return read_stdin_document(/*may_be_left_out=*/true); }
+documents::PagedText read_piped_document() { return read_stdin_document(/*may_be_left_out=*/true); }
 
 bool stdin_has_text() {
   struct stat input = {};

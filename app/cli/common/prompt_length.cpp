@@ -45,15 +45,19 @@ void refuse_hopeless_length(const Model& model, std::string_view text, int64_t n
        context_of(model.info(), n_ctx));
 }
 
-void refuse_beyond_context(const ModelInfo& model, int64_t n_tokens, int64_t n_ctx) {
+void refuse_beyond_context(const ModelInfo& model, int64_t n_tokens, int64_t n_ctx,
+                           bool may_be_long) {
   const int64_t most = context_of(model, n_ctx);
   if (most <= 0 || n_tokens <= most) return;
   const bool may_grow = most < model.n_ctx_train;
   fail(ErrorCode::kContextExceeded,
        "the prompt has {}, and the context is {}: about {}% of it would fit\n"
-       "a model with a longer context reads all of it{}; snapkv models lists those here",
+       "a model with a longer context reads all of it{}; snapkv models lists those here{}",
        plural(n_tokens, "token"), most, 100 * most / n_tokens,
-       may_grow ? ", as does a larger --ctx-size" : "");
+       may_grow ? ", as does a larger --ctx-size" : "",
+       may_be_long ? "\n--long parts reads a document in parts and answers a question about it, "
+                     "--long first its beginning"
+                   : "");
 }
 
 }  // namespace snapkv::cli

@@ -17,7 +17,8 @@ bool is_hopeless_length(const Model& model, std::string_view text, int64_t n_ctx
 void refuse_hopeless_length(const Model& model, std::string_view text, int64_t n_ctx);
 
 /// Throws kContextExceeded, with what would fit and what to do, for a prompt of more tokens than
-/// `n_ctx` (0: the model's own context).
-void refuse_beyond_context(const ModelInfo& model, int64_t n_tokens, int64_t n_ctx);
+/// `n_ctx` (0: the model's own context). `may_be_long`: --long would read it.
+void refuse_beyond_context(const ModelInfo& model, int64_t n_tokens, int64_t n_ctx,
+                           bool may_be_long = false);
 
 }  // namespace snapkv::cli

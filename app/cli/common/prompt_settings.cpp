@@ -21,10 +21,11 @@ void PromptSettings::add_options(CLI::App& command, Parts parts) {
   file_option_ =
       command
           .add_option("-f,--file", file_,
-                      both ? "Read a document: PDF, EPUB, Word (.docx), HTML or text; - for what is "
-                             "piped in. The text of -p follows it"
-                           : "Read the prompt from a document: PDF, EPUB, Word (.docx), HTML or "
-                             "text; - for what is piped in")
+                      both
+                          ? "Read a document: PDF, EPUB, Word (.docx), HTML or text; - for what is "
+                            "piped in. The text of -p follows it"
+                          : "Read the prompt from a document: PDF, EPUB, Word (.docx), HTML or "
+                            "text; - for what is piped in")
           ->type_name("FILE");
 }
 
@@ -34,11 +35,11 @@ bool PromptSettings::is_given() const {
 }
 
 // Without the newline at its end; empty where there is none.
-std::string PromptSettings::document() const {
-  if (file_option_->count() == 0) return "";
-  std::string text = read_document(file_);
-  if (text.back() == '\n') text.pop_back();
-  return text;
+documents::PagedText PromptSettings::document() const {
+  if (file_option_->count() == 0) return {};
+  documents::PagedText document = read_paged_document(file_);
+  if (document.text.back() == '\n') document.text.pop_back();
+  return document;
 }
 
 bool PromptSettings::leaves_stdin() const {
@@ -54,14 +55,18 @@ PromptText PromptSettings::read_parts() const {
   if (from_text && text_.empty()) {
     fail(ErrorCode::kUsage, "the prompt is empty: --prompt has no text");
   }
-  const std::string text = document();
+  const documents::PagedText paged = document();
+  const std::string& text = paged.text;
   if (text.empty() && !from_text) {
     fail(ErrorCode::kUsage, "no prompt: give it as -p TEXT, as -f FILE{}{}",
          parts_ == Parts::one ? "" : ", or as both: a document and a question about it",
          stdin_is_piped() ? "; -f - reads what is piped in" : " (- for what is piped in)");
   }
   if (text.empty()) return {.text = text_, .document_bytes = text_.size()};
-  return {.text = from_text ? text + "\n\n" + text_ : text, .document_bytes = text.size()};
+  PromptText prompt = {.text = from_text ? text + "\n\n" + text_ : text,
+                       .document_bytes = text.size()};
+  long_documents::add_pages(prompt.pages, paged.pages, 0);
+  return prompt;
 }
 
 }  // namespace snapkv::cli

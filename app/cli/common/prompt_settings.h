@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "cli/common/cli_types.h"
+#include "documents/document_reader.h"
+#include "long_documents/pages.h"
 
 namespace snapkv::cli {
 
@@ -15,6 +17,7 @@ namespace snapkv::cli {
 struct PromptText {
   std::string text;
   size_t document_bytes = 0;
+  long_documents::PageMarks pages = {};  ///< of the document
 };
 
 class PromptSettings {
@@ -35,7 +38,7 @@ class PromptSettings {
   bool leaves_stdin() const;
 
  private:
-  std::string document() const;
+  documents::PagedText document() const;
 
   Parts parts_ = Parts::one;
   std::optional<PromptText> whole_;

@@ -48,7 +48,9 @@ std::string sources_text(const std::vector<CitedPassage>& passages) {
   if (passages.empty()) return "Sources: none, the answer attends to no passage of the document\n";
   std::string text = "Sources, with the attention that the answer gives them:\n";
   for (const CitedPassage& passage : passages) {
-    text += fmt::format("  {:.2f}  {}\n", passage.source.attention, on_a_line(passage.text));
+    const std::string page = passage.page > 0 ? fmt::format("page {}: ", passage.page) : "";
+    text +=
+        fmt::format("  {:.2f}  {}{}\n", passage.source.attention, page, on_a_line(passage.text));
   }
   return text;
 }
@@ -60,6 +62,7 @@ nlohmann::ordered_json sources_json(const std::vector<CitedPassage>& passages) {
                     {"end", passage.source.end},
                     {"attention", passage.source.attention},
                     {"text", passage.text}});
+    if (passage.page > 0) json.back()["page"] = passage.page;
   }
   return json;
 }

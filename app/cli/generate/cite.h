@@ -18,6 +18,7 @@ namespace snapkv::cli {
 struct CitedPassage {
   SourcePassage source;
   std::string text;
+  int page = 0;  ///< on which it begins; 0: there are no pages
 };
 
 void add_cite_option(CLI::App& app, bool& cites);
@@ -29,7 +30,8 @@ std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32
 
 /// For people, to follow the answer.
 std::string sources_text(const std::vector<CitedPassage>& passages);
-/// [{"begin", "end", "attention", "text"}]; bytes of the document.
+/// [{"begin", "end", "attention", "text"}], with "page" where there are pages; bytes of the
+/// document.
 nlohmann::ordered_json sources_json(const std::vector<CitedPassage>& passages);
 
 }  // namespace snapkv::cli

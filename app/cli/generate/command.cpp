@@ -7,7 +7,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/stop_check.h"
@@ -21,6 +24,7 @@
 #include "cli/common/terminal.h"
 #include "cli/generate/compare.h"
 #include "cli/generate/limit_options.h"
+#include "cli/generate/long_prompt.h"
 #include "cli/generate/report.h"
 #include "snapkv/text_stream.h"
 
@@ -42,8 +46,10 @@ void add_options(CLI::App& app, GenerateSettings& s) {
       "--json", s.json,
       "Print one JSON object (answer, tokens, settings, timings, cache) instead of text");
   add_cite_option(app, s.cites);
+  add_long_option(app, s.long_mode);
   s.saved.add_options(app);
   app.get_option("--cite")->excludes(app.get_option("--load-cache"));
+  app.get_option("--long")->excludes(app.get_option("--load-cache"));
   CLI::Option* const timings = app.add_flag("--show-timings", s.show_timings,
                                             "Add the parts of the prompt's time to the summary");
   add_compare_option(app, s.compare)
@@ -200,6 +206,48 @@ void describe_run(const GenerateSettings& s, const CacheSettings& cache, const M
   report.backend = model.backend_description();
 }
 
+int64_t context_in_force(const GenerateSettings& s, const ModelInfo& model) {
+  return s.n_ctx > 0 ? s.n_ctx : model.n_ctx_train;
+}
+
+// Whether a document that is too long may be shortened: there is one, and but for its beginning a
+// question to choose by.
+bool may_shorten(const GenerateSettings& s, const PromptText& prompt) {
+  using long_documents::LongMode;
+  if (s.long_mode == LongMode::refuse || prompt.document_bytes == 0) return false;
+  return prompt.document_bytes < prompt.text.size() || s.long_mode == LongMode::first;
+}
+
+// Returns the prompt with what is read of its document.
+std::string shorten(const GenerateSettings& s, const PromptText& prompt,
+                    const std::shared_ptr<const Model>& model, ProgressDisplay& progress,
+                    RunReport& report) {
+  RunReport ignored;
+  const LongRun run = {
+      .model = model,
+      .session = report.session,
+      .n_ctx = context_in_force(s, report.model),
+      .answer_tokens = s.limits.max_tokens,
+      .in_chat = report.as_chat,
+      .tokens_of = [&](const std::string& text) { return tokens_of(*model, text, s, ignored); }};
+  report.shortened = read_long(run, prompt, s.long_mode, progress);
+  report.document = std::string_view(prompt.text).substr(0, prompt.document_bytes);
+  return report.shortened->condensed.text + prompt.text.substr(prompt.document_bytes);
+}
+
+// The passages of the document that the answer was taken from.
+std::vector<CitedPassage> sources_of(Session& session, std::span<const int32_t> tokens,
+                                     const PromptText& prompt, const RunReport& report) {
+  if (report.shortened) return cited_passages(session, tokens, *report.shortened, prompt);
+  const std::string_view documents[] = {
+      std::string_view(prompt.text).substr(0, prompt.document_bytes)};
+  std::vector<CitedPassage> passages = cited_passages(session, tokens, documents);
+  for (CitedPassage& passage : passages) {
+    passage.page = long_documents::page_at(prompt.pages, passage.source.begin);
+  }
+  return passages;
+}
+
 }  // namespace
 
 CLI::Option* add_compare_option(CLI::App& app, std::string& policy) {
@@ -229,7 +277,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   require_model(s.model);
   const bool has_prompt = s.prompt.is_given() || !s.saved.loads();
   const PromptText parts = has_prompt ? s.prompt.read_parts() : PromptText();
-  const std::string& prompt = parts.text;
+  std::string prompt = parts.text;
 
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const Timer since_start;
@@ -241,10 +289,18 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   }
   describe_run(s, cache, *model, report);
   std::vector<int32_t> tokens;
-  refuse_hopeless_length(*model, prompt, s.n_ctx);
+  const bool may_be_long = may_shorten(s, parts);
+  if (!may_be_long) refuse_hopeless_length(*model, prompt, s.n_ctx);
   if (has_prompt) tokens = tokens_of(*model, prompt, s, report);
   if (tokens.empty() && has_prompt) fail(ErrorCode::kUsage, "the prompt is empty");
-  if (!s.saved.loads()) refuse_beyond_context(report.model, std::ssize(tokens), s.n_ctx);
+  if (may_be_long && std::ssize(tokens) > context_in_force(s, report.model)) {
+    prompt = shorten(s, parts, model, progress, report);
+    tokens = tokens_of(*model, prompt, s, report);
+  }
+  if (!s.saved.loads()) {
+    refuse_beyond_context(report.model, std::ssize(tokens), s.n_ctx,
+                          parts.document_bytes > 0 && !may_be_long);
+  }
   end_base_models_answer(s, !model->chat().templates.empty(), report);
   report.n_prompt = static_cast<int64_t>(tokens.size());
 
@@ -255,7 +311,8 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.n_loaded = session.n_past();
   report.session = session.options();
   report.n_ctx = session.n_ctx();
-  std::optional<DocumentRows> store = store_of(s, parts, model, report, progress);
+  std::optional<DocumentRows> store;  // nothing of a document that is read in part
+  if (!report.shortened) store = store_of(s, parts, model, report, progress);
   const Timer since_prefill;
   if (tokens.empty() || read_into(session, tokens, std::move(store), progress, report)) {
     if (s.saved.saves()) session.save(s.saved.save_path());
@@ -270,8 +327,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.at_end = session.stats();
   progress.clear();
   if (s.cites && report.after_prefill) {
-    const std::string_view documents[] = {std::string_view(prompt).substr(0, parts.document_bytes)};
-    report.sources = cited_passages(session, tokens, documents);
+    report.sources = sources_of(session, tokens, parts, report);
   }
   if (s.json) write_stdout(to_json(report));
   if (!s.json && report.sources) {

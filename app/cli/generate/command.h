@@ -13,6 +13,7 @@
 #include "cli/document/document_rows.h"
 #include "cli/generate/generation.h"
 #include "cli/generate/saved_cache.h"
+#include "long_documents/plan.h"
 
 namespace snapkv::cli {
 
@@ -33,6 +34,7 @@ struct GenerateSettings {
   bool as_chat = false, as_text = false;  // where neither, as the model has a template
   ChatSettings chat;
   bool cites = false;
+  long_documents::LongMode long_mode = long_documents::LongMode::refuse;
   bool json = false;
   bool show_timings = false;
   /// Where documents are stored for further questions, and what notes call them; nothing: nowhere.

@@ -22,6 +22,8 @@
 #include "cli/generate/cite.h"
 #include "cli/generate/command.h"
 #include "cli/generate/limit_options.h"
+#include "cli/generate/long_prompt.h"
+#include "cli/models/local_models.h"
 #include "cli/pull/pull.h"
 #include "snapkv/prefill.h"
 
@@ -62,7 +64,8 @@ Words split(const std::vector<std::string>& words) {
       continue;
     }
     if (looks_like_file(word)) {
-      fail(ErrorCode::kUsage, "{} {}: after the model come documents, and then a question, in quotes",
+      fail(ErrorCode::kUsage,
+           "{} {}: after the model come documents, and then a question, in quotes",
            exists ? "a document after the question's first words:" : "there is no file", word);
     }
     question.push_back(word);
@@ -78,16 +81,19 @@ Words split(const std::vector<std::string>& words) {
 PromptText prompt_of(const Words& words, bool& has_piped) {
   PromptText prompt;
   std::string& text = prompt.text;
-  const auto add = [&](std::string part) {
-    while (part.ends_with('\n')) part.pop_back();
-    if (!part.empty()) text += (text.empty() ? "" : "\n\n") + part;
+  const auto add = [&](documents::PagedText part) {
+    while (part.text.ends_with('\n')) part.text.pop_back();
+    if (part.text.empty()) return;
+    if (!text.empty()) text += "\n\n";
+    long_documents::add_pages(prompt.pages, part.pages, text.size());
+    text += part.text;
   };
-  for (const std::string& document : words.documents) add(read_document(document));
+  for (const std::string& document : words.documents) add(read_paged_document(document));
   const size_t n_before = text.size();
   if (has_piped) add(read_piped_document());
   has_piped = text.size() > n_before;
   prompt.document_bytes = text.size();
-  add(words.question);
+  add({words.question});
   return prompt;
 }
 
@@ -141,7 +147,8 @@ int run_run(RunSettings s, const CommonSettings& common) {
   const bool is_piped = stdin_is_piped();
   if (words.question.empty() && !is_piped) {
     if (!g.compare.empty()) {
-      fail(ErrorCode::kUsage, "--compare compares answers to one question: give it after the model");
+      fail(ErrorCode::kUsage,
+           "--compare compares answers to one question: give it after the model");
     }
     return run_chat({.model = g.model,
                      .cache = g.cache,
@@ -192,6 +199,8 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
   add_cite_option(*app, g.cites);
   add_compare_option(*app, g.compare);
   add_store_options(*app, s->store);
+  g.long_mode = long_documents::LongMode::automatic;
+  add_long_option(*app, g.long_mode);
   add_running_options(*app, g.model);
   add_cache_options(*app, g.cache);
   add_sampler_options(*app, g.sampler, g.seed);

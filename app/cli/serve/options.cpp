@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "cli/common/policy_options.h"
 #include "cli/common/units.h"
+#include "cli/generate/long_prompt.h"
 #include "server/http/page.h"
 #include "server/scheduler/request_plan.h"
 
@@ -119,9 +120,11 @@ void add_scheduling_options(CLI::App& app, ServeSettings& s) {
       "HOW")
       ->check(CLI::IsMember({"auto", "strict"}));
   add("--snapshot-dir", s.snapshot_dir,
-      "The folder of snapshots, the only one that clients reach, made where it is not there; empty: "
+      "The folder of snapshots, the only one that clients reach, made where it is not there; "
+      "empty: "
       "none",
       "DIR");
+  add_long_option(app, s.long_mode)->group(kSchedulingGroup);
 }
 
 /// Messages to clients name a template, and no folders of the server.
@@ -224,6 +227,7 @@ server::ApiOptions api_options(const ServeSettings& s, const Model& model) {
   add_token_texts(chat, options.template_variables);
   options.system = s.chat.system();
   options.snapshot_dir = s.snapshot_dir;
+  options.long_mode = s.long_mode;
   options.timeout = s.timeout;
   return options;
 }

@@ -8,6 +8,7 @@
 #include "cli/common/chat_settings.h"
 #include "cli/common/cli_types.h"
 #include "cli/common/settings.h"
+#include "long_documents/plan.h"
 #include "server/api/api_options.h"
 #include "server/http/http_server.h"
 #include "server/request_engine.h"
@@ -35,6 +36,7 @@ struct ServeSettings {
   std::string reuse = "refresh";
   std::string snapshot_dir;
   std::string tool_calls = "auto";
+  long_documents::LongMode long_mode = long_documents::LongMode::refuse;
   bool metrics_compat = false;
 };
 

@@ -149,6 +149,7 @@ void Answers::add_reports(Json& json) const {
   json["timings"] = timings_json(times());
   if (options_.kv_report == KvReportLevel::none) return;
   json["kv"] = kv_json(prompt_.kv);
+  if (!long_report_.is_null()) json["kv"]["long"] = long_report_;
   if (reports_sources(options_.kv_report)) json["kv"]["sources"] = sources_json();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "chat/answer_parser.h"
@@ -35,8 +36,8 @@ struct AnswerOptions {
   bool stream = false;
   bool has_logprobs = false;
   KvReportLevel kv_report = KvReportLevel::summary;
-  AnswerSyntax syntax;
   std::string snapshot;  ///< the name of the one that the request continues
+  AnswerSyntax syntax;
   /// Tokens of the prompt after the last cache_control (messages); nothing where there is none.
   std::optional<int64_t> n_uncached;
   /// Titles of the messages' documents (messages); CitedPassage::index counts these.
@@ -67,6 +68,9 @@ class Answers {
 
   const AnswerOptions& options() const { return options_; }
   AnswerTimes times() const;
+
+  /// What was read of a document that was longer than the context, for `kv.long`.
+  void set_long_report(Json report) { long_report_ = std::move(report); }
 
  protected:
   struct Choice {
@@ -115,6 +119,7 @@ class Answers {
   bool begun_ = false;
   std::string events_;
   PromptRead prompt_;
+  Json long_report_;  // null: no such document
 };
 
 }  // namespace snapkv::server

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "long_documents/plan.h"
 #include "server/json.h"
 #include "snapkv/engine.h"
 
@@ -27,7 +28,9 @@ struct ApiOptions {
   Json template_variables = Json::object();  ///< bos_token, eos_token, --chat-template-kwargs
   std::string system;                        ///< for conversations without a system message
   std::string snapshot_dir;                  ///< empty: none
-  double timeout = 0;                        ///< time limit of a request in seconds; 0: none
+  /// What is done with documents that are longer than the context, where a request does not say it.
+  long_documents::LongMode long_mode = long_documents::LongMode::refuse;
+  double timeout = 0;  ///< time limit of a request in seconds; 0: none
 };
 
 }  // namespace snapkv::server

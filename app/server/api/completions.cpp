@@ -111,6 +111,9 @@ Exchange read_completion(const Json& json, const ApiContext& context) {
   Request request = read_request(body, context, "cmpl-");
   refuse_unsupported(body, Api::completions, request.warnings);
   refuse_best_of(body, request.n);
+  if (body.has("long") && request.long_mode != LongMode::refuse) {
+    body.refuse("long", "it is for messages, where a document and a question can be told apart");
+  }
   request.max_tokens = read_max_tokens(body, {"max_tokens", "n_predict"}, 0);
   const bool is_limited = body.has("max_tokens") || body.has("n_predict");
   if (!is_limited) request.max_tokens = kMostUnasked;

@@ -11,6 +11,7 @@
 #include "server/api/custom_tools.h"
 #include "server/api/grammars.h"
 #include "server/api/kv_fields.h"
+#include "server/api/long_reading.h"
 #include "snapkv/sources.h"
 
 namespace snapkv::server {
@@ -234,6 +235,9 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
     request.citable = citable_texts(conversation.messages);
     if (!is_first) cite_snapshot(context.model(), request);
   }
+  if (is_first && request.long_mode != LongMode::refuse) {
+    request.long_reading = LongReading::begin(conversation, context, request);
+  }
   AnswerSyntax syntax;
   const std::string& text = request.prompt.chat.text;
   syntax.prompt_end = text.substr(text.size() - std::min(text.size(), kPromptEnd));
@@ -276,9 +280,9 @@ AnswerOptions answer_options(const Request& request, bool stream, const ApiConte
   options.stream = stream;
   options.has_logprobs = request.top_logprobs >= 0;
   options.kv_report = request.kv_report;
+  options.snapshot = request.snapshot;
   options.warnings = request.warnings;
   return options;
 }
-  options.snapshot = request.snapshot;
 
 }  // namespace snapkv::server

@@ -123,6 +123,14 @@ bool read_splits_reasoning(const Fields& body) {
   body.refuse("reasoning_format", "auto, deepseek or none", Json(format));
 }
 
+LongMode read_long_mode(const Fields& body, LongMode default_mode) {
+  const auto name = body.text("long");
+  if (!name) return default_mode;
+  const auto mode = long_documents::long_mode(*name);
+  if (!mode) body.refuse("long", long_documents::kLongModes, Json(*name));
+  return *mode;
+}
+
 Request read_request(const Fields& body, const ApiContext& context, const char* id_prefix) {
   Request request;
   request.id = id_prefix + random_id();
@@ -141,6 +149,7 @@ Request read_request(const Fields& body, const ApiContext& context, const char* 
   request.ignore_eos = body.boolean("ignore_eos").value_or(false);
   request.reports_progress = body.boolean("return_progress").value_or(false);
   request.reuses = body.boolean("cache_prompt").value_or(true);  // llama-server's; kv.reuse wins
+  request.long_mode = read_long_mode(body, context.options.long_mode);
   read_kv(body, context, request);
   return request;
 }

@@ -3,10 +3,14 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/timer.h"
+#include "server/api/long_reading.h"
 #include "server/http/body.h"
 #include "server/http/connection.h"
 
@@ -27,6 +31,11 @@ class Running {
         has_token_(since_token_.size(), false) {
     ++context_.n_active;
     try {
+      if (exchange.request.long_reading != nullptr) {
+        long_request_ = std::move(exchange.request);
+        submit_next();
+        return;
+      }
       const int n = exchange.request.n;  // of each prompt
       prompts_.push_back({context_.engine.submit(std::move(exchange.request)), 0, n});
       for (Request& other : exchange.others) {
@@ -49,6 +58,10 @@ class Running {
   /// Returns the text to send next; empty when there is none yet.
   std::string next() {
     std::string text;
+    if (part_ != nullptr) {
+      read_part(text);
+      return text;
+    }
     for (Prompt& prompt : prompts_) {
       // with several prompts, each must be checked often enough
       auto wait = prompts_.size() > 1 ? kShortWait : kWait;
@@ -75,7 +88,46 @@ class Running {
   };
 
   void cancel() {
+    if (part_ != nullptr) part_->cancel();
     for (const Prompt& prompt : prompts_) prompt.updates->cancel();
+  }
+
+  /// Submits the request for the next part of a long document, or the one that answers.
+  void submit_next() {
+    LongReading& reading = *long_request_.long_reading;
+    part_ = nullptr;
+    if (std::optional<Request> part = reading.next(long_request_)) {
+      part_ = context_.engine.submit(std::move(*part));
+      return;
+    }
+    reading.finish(long_request_);
+    answers_->set_long_report(reading.report());
+    const int n = long_request_.n;
+    prompts_.push_back({context_.engine.submit(std::move(long_request_)), 0, n});
+  }
+
+  /// Takes the updates of the part that is being read.
+  void read_part(std::string& text) {
+    try {
+      auto wait = kWait;
+      while (std::optional<Update> update = part_->next(wait)) {
+        wait = std::chrono::milliseconds(0);
+        if (const auto* failure = std::get_if<Failure>(&*update)) {
+          failure_.emplace(api_error(*failure));
+          return;
+        }
+        if (std::holds_alternative<PromptRead>(*update)) text += answers_->take(*update);
+        if (const auto progress = long_request_.long_reading->take(*update)) {
+          text += answers_->take(*progress);
+        }
+        if (!std::holds_alternative<AnswerEnd>(*update)) continue;
+        submit_next();
+        return;
+      }
+    } catch (...) {  // as in take()
+      failure_.emplace(current_error());
+      cancel();
+    }
   }
 
   void take(Prompt& prompt, Update& update, std::string& text) {
@@ -114,6 +166,8 @@ class Running {
   std::unique_ptr<Answers> answers_;
   const AnsweringContext context_;
   std::vector<Prompt> prompts_;
+  Request long_request_;                  // that answers, while the parts of its document are read
+  std::shared_ptr<RequestUpdates> part_;  // of the part that is being read
   std::optional<ApiError> failure_;
   std::vector<Timer> since_token_;  // of each choice; at first since the request arrived
   std::vector<bool> has_token_;

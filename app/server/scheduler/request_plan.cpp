@@ -57,7 +57,8 @@ RequestPlan plan_with(const Model& model, const Request& request, int64_t n_own)
     Refused refused(Refused::Kind::context_exceeded,
                     fmt::format("This model's maximum context length is {} tokens, the answer "
                                 "included. However, your messages resulted in {} tokens. Please "
-                                "reduce the length of the messages.",
+                                "reduce the length of the messages. Where they are a document and "
+                                "a question about it, \"long\": \"auto\" reads what answers it.",
                                 n_ctx, n_prompt));
     refused.n_prompt = n_prompt;
     refused.n_ctx = n_ctx;

@@ -128,7 +128,8 @@ std::vector<CitedPassage> RunningAnswer::sources() {
   for (const SourcePassage& source : found) {
     const std::string_view text = texts[source.document];
     const std::string_view words = text.substr(source.begin, source.end - source.begin);
-    const int64_t begin = n_characters(text.substr(0, source.begin));
+    const int64_t begin =
+        request_.citable[source.document].begin + n_characters(text.substr(0, source.begin));
     passages.push_back({request_.citable[source.document].index, begin, begin + n_characters(words),
                         source.attention, std::string(words)});
   }

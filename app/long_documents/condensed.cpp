@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+#include "long_documents/condensed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+
+namespace snapkv::long_documents {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kBlanks = " \t\r\n\f\v";
+
+/// The same part without the white space around it.
+TextPart trimmed(std::string_view text, TextPart part) {
+  while (part.begin < part.end && kBlanks.find(text[part.begin]) != std::string_view::npos) {
+    ++part.begin;
+  }
+  while (part.begin < part.end && kBlanks.find(text[part.end - 1]) != std::string_view::npos) {
+    --part.end;
+  }
+  return part;
+}
+
+/// Passages that follow one another become one.
+std::vector<TextPart> without_seams(const std::vector<TextPart>& parts) {
+  std::vector<TextPart> result;
+  for (const TextPart& part : parts) {
+    if (!result.empty() && result.back().end == part.begin) {
+      result.back().end = part.end;
+      result.back().last_page = part.last_page;
+      result.back().n_tokens += part.n_tokens;
+    } else {
+      result.push_back(part);
+    }
+  }
+  return result;
+}
+
+void add_excerpts(const LongDocument& document, const std::vector<TextPart>& parts,
+                  Condensed& condensed) {
+  const bool is_one = parts.size() == 1 && parts.front().begin == 0;
+  for (const TextPart& each : without_seams(parts)) {
+    const TextPart part = trimmed(document.text, each);
+    if (part.begin == part.end) continue;
+    if (!condensed.text.empty()) condensed.text += "\n\n";
+    const std::string page = page_text(part.first_page, part.last_page);
+    // its beginning needs no mark; after a gap there must be one
+    if (!is_one) condensed.text += page.empty() ? "[...]\n" : fmt::format("[{}]\n", page);
+    condensed.excerpts.push_back({condensed.text.size(), part.begin, part.end - part.begin,
+                                  part.first_page, part.last_page});
+    condensed.text += document.text.substr(part.begin, part.end - part.begin);
+  }
+}
+
+/// The attention that each passage gets from the answers, the most of its sources.
+std::vector<double> attention_of(const std::vector<TextPart>& passages,
+                                 const std::vector<PartAnswer>& answers) {
+  std::vector<double> attention(passages.size(), 0.0);
+  for (const PartAnswer& answer : answers) {
+    if (answer.text.empty()) continue;
+    for (const PartSource& source : answer.sources) {
+      for (size_t i = 0; i < passages.size(); ++i) {
+        if (source.begin >= passages[i].end || source.end <= passages[i].begin) continue;
+        attention[i] = std::max<double>(attention[i], source.attention);
+      }
+    }
+  }
+  return attention;
+}
+
+Json part_json(const TextPart& part) {
+  Json json = {{"begin", part.begin}, {"end", part.end}, {"tokens", part.n_tokens}};
+  if (part.first_page > 0) json["pages"] = {part.first_page, part.last_page};
+  return json;
+}
+
+}  // namespace
+
+Condensed condense(const LongDocument& document, const LongPlan& plan) {
+  Condensed condensed;
+  add_excerpts(document, plan.parts, condensed);
+  return condensed;
+}
+
+Condensed condense(const LongDocument& document, const LongPlan& plan,
+                   const std::vector<PartAnswer>& answers, bool in_chat, int64_t most_tokens,
+                   const CountTokens& count) {
+  std::string said;
+  std::vector<QuotedAnswer> quoted;
+  for (size_t i = 0; in_chat && i < answers.size(); ++i) {
+    if (answers[i].text.empty()) continue;
+    const TextPart& part = plan.parts[answers[i].part];
+    const std::string page = page_text(part.first_page, part.last_page);
+    said += fmt::format("\n\nAnswer from {} of the document: ",
+                        page.empty() ? fmt::format("part {}", answers[i].part + 1) : page);
+    quoted.push_back({said.size(), answers[i].text.size(), i});
+    said += answers[i].text;
+  }
+  const int64_t n_said = said.empty() ? 0 : count(said);
+  if (n_said > most_tokens) {
+    fail(ErrorCode::kContextExceeded,
+         "the document is too long even in parts: the answers of its {} parts have {} tokens "
+         "together, and there is room for {}",
+         plan.parts.size(), n_said, most_tokens);
+  }
+  Condensed condensed;
+  std::vector<TextPart> chosen;
+  for (const size_t i :
+       best_passages(plan.passages, attention_of(plan.passages, answers), most_tokens - n_said)) {
+    chosen.push_back(plan.passages[i]);
+  }
+  add_excerpts(document, chosen, condensed);
+  for (QuotedAnswer& each : quoted) each.begin += condensed.text.size();
+  condensed.text += said;
+  condensed.quoted = std::move(quoted);
+  return condensed;
+}
+
+Json long_json(const LongDocument& document, const LongPlan& plan,
+               const std::vector<PartAnswer>& answers, const Condensed& condensed) {
+  Json json = {{"way", name(plan.way)},
+               {"document_bytes", document.text.size()},
+               {"document_tokens", plan.n_document},
+               {"read_tokens", plan.n_read}};
+  if (!plan.words.empty()) json["words"] = plan.words;
+  if (plan.way == Way::parts) {
+    json["parts"] = Json::array();
+    for (const TextPart& part : plan.parts) json["parts"].push_back(part_json(part));
+    for (const PartAnswer& answer : answers) {
+      Json& part = json["parts"][answer.part];
+      part["answer"] = answer.text.empty() ? Json() : Json(answer.text);
+      part["seconds"] = answer.seconds;
+      part["sources"] = Json::array();
+      for (const PartSource& source : answer.sources) {
+        part["sources"].push_back(
+            {{"begin", source.begin}, {"end", source.end}, {"attention", source.attention}});
+      }
+    }
+  }
+  json["passages"] = Json::array();
+  for (const Excerpt& excerpt : condensed.excerpts) {
+    Json passage = {{"begin", excerpt.document_begin},
+                    {"end", excerpt.document_begin + excerpt.n_bytes}};
+    if (excerpt.first_page > 0) passage["pages"] = {excerpt.first_page, excerpt.last_page};
+    json["passages"].push_back(passage);
+  }
+  return json;
+}
+
+}  // namespace snapkv::long_documents

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// The pages of a text: where each begins.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace snapkv::long_documents {
+
+struct PageMark {
+  size_t begin = 0;  ///< first byte of the page
+  int number = 0;    ///< from 1; 0: a text without pages begins here
+};
+/// In the order of their bytes; empty: no pages.
+using PageMarks = std::vector<PageMark>;
+
+/// Adds the marks of a document that begins at `begin` and whose pages begin at `pages` in it.
+inline void add_pages(PageMarks& marks, const std::vector<size_t>& pages, size_t begin) {
+  if (pages.empty() && !marks.empty()) marks.push_back({begin, 0});
+  for (size_t i = 0; i < pages.size(); ++i) {
+    marks.push_back({begin + pages[i], static_cast<int>(i) + 1});
+  }
+}
+
+/// The page that a byte is on; 0: none.
+inline int page_at(std::span<const PageMark> marks, size_t byte) {
+  const auto next = std::upper_bound(marks.begin(), marks.end(), byte,
+                                     [](size_t at, const PageMark& m) { return at < m.begin; });
+  return next == marks.begin() ? 0 : (next - 1)->number;
+}
+
+/// "page 3", "pages 3-5"; empty without pages.
+inline std::string page_text(int first, int last) {
+  if (first <= 0 || last <= 0) return "";
+  if (first == last) return "page " + std::to_string(first);
+  return "pages " + std::to_string(first) + "-" + std::to_string(last);
+}
+
+}  // namespace snapkv::long_documents
