@@ -138,14 +138,16 @@ bool rope(const Backend&, const Tensor& x, std::span<const int32_t> pos,
   return x.numel() > 0 && !frequencies.inv_freq.empty();
 }
 
-bool activate(const Backend& backend, Activation, const Tensor& x, const Tensor& factor,
+bool activate(const Backend& backend, Activation activation, const Tensor& x, const Tensor& factor,
               const Tensor& out) {
   SNAPKV_CHECK(is_activation(backend, x, {kAny, kAny}));
   if (factor) {
     SNAPKV_CHECK(factor.dtype == x.dtype && is_dense(factor, {x.shape[0], x.shape[1]}));
   }
   SNAPKV_CHECK(is_activation(backend, out, {x.shape[0], x.shape[1]}));
-  return x.numel() > 0;
+  if (x.numel() == 0) return false;
+  SNAPKV_CHECK(factor || activation != Activation::clamped_swiglu);
+  return true;
 }
 
 bool project(const Backend&, const Tensor& x, std::span<const Projection> projections) {
@@ -171,6 +173,56 @@ bool project_packed(const Backend& backend, const Tensor& x, const PackedWeight&
   SNAPKV_CHECK(is_activation(backend, out, {x.shape[0], weight.n_out}));
   SNAPKV_CHECK(!accumulate || out.dtype == DType::f32);
   return x.shape[0] > 0;
+}
+
+bool route(const Backend&, const ExpertChoice& c) {
+  SNAPKV_CHECK(is_f32(c.logits, {kAny, kAny}));
+  const int64_t n = c.logits.shape[0], n_expert = c.logits.shape[1];
+  SNAPKV_CHECK(is_bias(c.bias, n_expert) && is_f32(c.weights, {n, kAny}));
+  const int64_t n_used = c.weights.shape[1], n_group = c.rule.n_group;
+  SNAPKV_CHECK(c.experts.dtype == DType::i32 && is_dense(c.experts, {n, n_used}));
+  SNAPKV_CHECK(n_expert <= kMostExperts && 1 <= n_used && n_used <= n_expert);
+  SNAPKV_CHECK(n_group >= 1 && n_expert % n_group == 0 && std::isfinite(c.rule.scale));
+  SNAPKV_CHECK(1 <= c.rule.n_group_used && c.rule.n_group_used <= n_group);
+  SNAPKV_CHECK(n_used <= c.rule.n_group_used * (n_expert / n_group));
+  return n > 0;
+}
+
+// Whether all of an expert's tensors have the shapes that `like`'s have.
+bool is_expert(const Expert& e, const Expert& like) {
+  const int64_t n_ff = like.up.shape[0], n_embd = like.up.shape[1];
+  const auto is_matrix = [](const Tensor& w, int64_t n_out, int64_t n_in) {
+    return is_weight(w) && w.shape[0] == n_out && w.shape[1] == n_in;
+  };
+  if (static_cast<bool>(e.gate) != static_cast<bool>(like.gate)) return false;
+  return (!e.gate || is_matrix(e.gate, n_ff, n_embd)) && is_matrix(e.up, n_ff, n_embd) &&
+         is_matrix(e.down, n_embd, n_ff) && is_bias(e.gate_bias, n_ff) &&
+         is_bias(e.up_bias, n_ff) && is_bias(e.down_bias, n_embd);
+}
+
+bool project_experts(const Backend& backend, const ExpertProducts& p) {
+  const DType type = p.workspace != nullptr ? backend.compute_dtype() : DType::f32;
+  const auto has_type = [&](const Tensor& t, std::initializer_list<int64_t> shape) {
+    return t.dtype == type && is_dense(t, shape);
+  };
+  SNAPKV_CHECK(has_type(p.x, {kAny, kAny}) && !p.experts.empty() && is_weight(p.experts[0].up));
+  const int64_t n = p.x.shape[0], n_embd = p.x.shape[1], n_expert = std::ssize(p.experts);
+  const int64_t n_ff = p.experts[0].up.shape[0];
+  SNAPKV_CHECK(n_expert <= kMostExperts);
+  for (const Expert& e : p.experts) SNAPKV_CHECK(is_expert(e, p.experts[0]));
+  SNAPKV_CHECK(p.experts[0].gate || p.activation != Activation::clamped_swiglu);
+  SNAPKV_CHECK(is_f32(p.weights, {n, kAny}) && is_f32(p.out, {n, n_embd}));
+  const int64_t n_used = p.weights.shape[1];
+  SNAPKV_CHECK(p.chosen.dtype == DType::i32 && is_dense(p.chosen, {n, n_used}));
+  const int64_t m = p.memory.x.shape[0];
+  SNAPKV_CHECK(m >= n_used && has_type(p.memory.x, {m, n_embd}));
+  SNAPKV_CHECK(!p.experts[0].gate || is_f32(p.memory.gate, {m, n_ff}));
+  SNAPKV_CHECK(is_f32(p.memory.up, {m, n_ff}) && has_type(p.memory.act, {m, n_ff}));
+  SNAPKV_CHECK(is_f32(p.memory.out, {m, n_embd}));
+  SNAPKV_CHECK(p.memory.order.dtype == DType::i32 &&
+               is_dense(p.memory.order, {n_expert + 1 + n * n_used}));
+  SNAPKV_CHECK(is_f32(p.memory.factors, {n * n_used}));
+  return p.out.numel() > 0 && n_used > 0;
 }
 
 bool store_rows(const Backend&, const Tensor& src, DType dtype, std::span<void* const> dst) {

@@ -50,6 +50,75 @@ struct PackedWeight {
 enum class Activation {
   silu,       // x sigmoid(x)
   gelu_tanh,  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): GELU's usual approximation
+  /// gpt-oss's SwiGLU, always with a factor y: g sigmoid(kClampedAlpha g) (clamp(y) + 1), where g
+  /// is x or kClampedLimit if that is less, and clamp(y) lies within -kClampedLimit ...
+  /// kClampedLimit.
+  clamped_swiglu,
+};
+inline constexpr float kClampedAlpha = 1.702f;
+inline constexpr float kClampedLimit = 7.0f;
+
+/// How the scores of experts are computed from a router's logits.
+enum class ExpertScore {
+  softmax,            // of all experts
+  softmax_of_chosen,  // of the chosen experts only
+  sigmoid,            // of each expert by itself (arXiv 2412.19437, section 2.1.2)
+};
+
+/// The rule by which each token gets its experts, and their weights.
+struct Routing {
+  ExpertScore score = ExpertScore::softmax;
+  bool normalized = true;  // divides the weights of a token's experts by their sum
+  float scale = 1.0f;      // multiplies the weights
+  /// The experts are in n_group groups of neighbours. With more than one, a token chooses among the
+  /// experts of n_group_used groups: those whose two highest scores have the highest sum.
+  int64_t n_group = 1;
+  int64_t n_group_used = 1;
+};
+
+/// Most experts of a layer.
+inline constexpr int64_t kMostExperts = 1024;
+
+/// The choice of experts. Of a token's logits, the highest are chosen; with a bias or with groups,
+/// the highest of score + bias instead. Ties go to the lower index, and NaN ranks lowest. The
+/// weights are the scores, without the bias.
+struct ExpertChoice {
+  Tensor logits;  // [n, n_expert] f32, n_expert <= kMostExperts
+  Tensor bias;    // [n_expert] f32, or empty: added to scores for the choice. A weight
+  Routing rule = {};
+  Tensor experts;  // [n, n_used] i32: the chosen ones, best first
+  Tensor weights;  // [n, n_used] f32
+};
+
+/// The matrices of one expert, of any weight types, with their biases [n_out] f32 or empty.
+struct Expert {
+  Tensor gate, up;  // [n_ff, n_embd]; no gate: down(f(up x))
+  Tensor down;      // [n_embd, n_ff]
+  Tensor gate_bias, up_bias, down_bias;
+};
+
+/// Memory for what experts compute on m rows at a time, m >= n_used.
+struct ExpertMemory {
+  Tensor x;         // [m, n_embd], the type of ExpertProducts::x
+  Tensor gate, up;  // [m, n_ff] f32; no gate if experts have none
+  Tensor act;       // [m, n_ff], as x
+  Tensor out;       // [m, n_embd] f32
+  Tensor order;     // [n_expert + 1 + n * n_used] i32, for tokens sorted by expert
+  Tensor factors;   // [n * n_used] f32
+};
+
+/// Feed-forward networks of which every token passes only those chosen for it.
+struct ExpertProducts {
+  Tensor x;                         // [n, n_embd] f32; compute dtype with a workspace
+  std::span<const Expert> experts;  // [n_expert], all of the same shapes
+  Tensor chosen;                    // [n, n_used] i32, of one token all different
+  Tensor weights;                   // [n, n_used] f32
+  Activation activation = Activation::silu;
+  float factor = 1.0f;
+  Tensor out;  // [n, n_embd] f32
+  ExpertMemory memory;
+  /// Null: the products round as project() does. Otherwise they are those of project_packed().
+  PackWorkspace* workspace = nullptr;
 };
 
 enum class RopeLayout {

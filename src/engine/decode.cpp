@@ -216,9 +216,7 @@ void decode_step(std::span<Session::Impl* const> sessions, std::span<const int32
   const bool copies = std::any_of(sessions.begin(), sessions.end(),
                                   [](const Session::Impl* s) { return s->queries || s->trace; });
   std::optional<BackendStep> step;
-  if (!copies && !architecture.spec().steps_depend_on_values()) {
-    step.emplace(backend, step_shape(sessions, x, logits));
-  }
+  if (!copies) step.emplace(backend, step_shape(sessions, x, logits));
   LayerPass pass;
   pass.backend = &backend;
   pass.x = x;

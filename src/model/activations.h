@@ -12,7 +12,6 @@
 #include "backend/backend.h"
 #include "base/buffer.h"
 #include "base/tensor.h"
-#include "model/blocks/expert_routes.h"
 
 namespace snapkv {
 
@@ -69,8 +68,6 @@ class ActivationBuffer {
   /// The first n rows of a tensor.
   Tensor get(const ActivationTensor& tensor, int64_t n) const;
 
-  ExpertRoutes& routes() { return routes_; }
-
  private:
   struct Place {
     size_t offset = 0;
@@ -81,7 +78,6 @@ class ActivationBuffer {
   int64_t n_tokens_ = 0;
   DType input_ = DType::f32;
   std::vector<Place> places_;  // of the plan's memories
-  ExpertRoutes routes_;
 };
 
 }  // namespace snapkv

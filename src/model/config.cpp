@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/error.h"
 #include "format/gguf.h"
@@ -61,9 +62,38 @@ void read_scales(const MetadataReader& reader, const Family& family, ModelConfig
   }
 }
 
+/// How the experts of a token are chosen; c has their numbers.
+Routing read_routing(const MetadataReader& reader, const Family& family, const ModelConfig& c) {
+  const GgufFile& file = reader.file();
+  Routing rule;
+  rule.score = family.expert_score;
+  if (reader.has("expert_gating_func")) {  // llama.cpp's numbers, from 1
+    constexpr ExpertScore kScores[] = {ExpertScore::softmax, ExpertScore::sigmoid,
+                                       ExpertScore::softmax_of_chosen};
+    const uint64_t number = file.get_uint(reader.key("expert_gating_func"));
+    if (number < 1 || number > std::size(kScores)) {
+      fail(ErrorCode::kBadModel,
+           "{}: {} is {}; supported are 1 (softmax), 2 (sigmoid) and 3 (softmax of the chosen)",
+           file.path(), reader.key("expert_gating_func"), number);
+    }
+    rule.score = kScores[number - 1];
+  }
+  rule.normalized = reader.flag("expert_weights_norm", true);
+  rule.scale = static_cast<float>(reader.positive("expert_weights_scale", 1.0));
+  rule.n_group = reader.size("expert_group_count", 1, c.n_expert);
+  rule.n_group_used = reader.size("expert_group_used_count", 1, rule.n_group);
+  if (c.n_expert % rule.n_group != 0 ||
+      c.n_expert_used > c.n_expert / rule.n_group * rule.n_group_used) {
+    fail(ErrorCode::kBadModel, "{}: {} = {} and {} = {} do not go with {} = {} and {} = {}",
+         file.path(), reader.key("expert_group_count"), rule.n_group,
+         reader.key("expert_group_used_count"), rule.n_group_used, reader.key("expert_count"),
+         c.n_expert, reader.key("expert_used_count"), c.n_expert_used);
+  }
+  return rule;
+}
+
 /// Experts, where the family may have them.
 void read_experts(const MetadataReader& reader, const Family& family, ModelConfig& c) {
-  constexpr int64_t kMostExperts = 1024;
   constexpr const char* kRouter = "blk.0.ffn_gate_inp.weight";
   const GgufFile& file = reader.file();
   const uint64_t count = file.get_uint(reader.key("expert_count"), 0);
@@ -87,18 +117,7 @@ void read_experts(const MetadataReader& reader, const Family& family, ModelConfi
          reader.key("expert_used_count"), c.n_expert_used, c.n_expert, reader.key("expert_count"));
   }
   c.n_ff = reader.size("expert_feed_forward_length", c.n_ff, 1 << 22);
-  c.normalizes_experts = reader.flag("expert_weights_norm", true);
-  constexpr uint64_t kSoftmax = 1;  // llama.cpp's number
-  const uint64_t gating = file.get_uint(reader.key("expert_gating_func"), kSoftmax);
-  if (gating != kSoftmax) {
-    fail(ErrorCode::kBadModel, "{}: {} is {}, supported is {}, the softmax", file.path(),
-         reader.key("expert_gating_func"), gating, kSoftmax);
-  }
-  const double scale = reader.positive("expert_weights_scale", 1.0);
-  if (scale != 1.0) {
-    fail(ErrorCode::kBadModel, "{}: {} is {}, supported is 1", file.path(),
-         reader.key("expert_weights_scale"), scale);
-  }
+  c.routing = read_routing(reader, family, c);
 }
 
 /// position_embd.weight holds a vector for each position that the model knows.

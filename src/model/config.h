@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "backend/ops.h"
+
 namespace snapkv {
 
 class MetadataReader;
@@ -22,19 +24,19 @@ struct QueryTemperature {
 };
 
 struct ModelConfig {
-  std::string architecture;   // general.architecture, prefix of the keys below
-  int64_t n_layer = 0;        // .block_count
-  int64_t n_embd = 0;         // .embedding_length
-  int64_t n_ff = 0;           // .feed_forward_length; of one expert .expert_feed_forward_length
-  int64_t n_expert = 0;       // .expert_count; 0: every token passes the same network
-  int64_t n_expert_used = 0;  // .expert_used_count: of each token
-  bool normalizes_experts = true;  // .expert_weights_norm: the weights of those add up to 1
-  int64_t n_vocab = 0;             // rows of token_embd.weight
-  int64_t n_ctx_train = 0;         // .context_length
-  int64_t n_head = 0;              // .attention.head_count
-  int64_t n_head_kv = 0;           // .attention.head_count_kv, default n_head
-  int64_t head_dim = 0;            // .attention.key_length, default n_embd / n_head
-  int64_t n_positions = 0;         // positions with a learned vector; 0: positions are not learned
+  std::string architecture;      // general.architecture, prefix of the keys below
+  int64_t n_layer = 0;           // .block_count
+  int64_t n_embd = 0;            // .embedding_length
+  int64_t n_ff = 0;              // .feed_forward_length; of one expert .expert_feed_forward_length
+  int64_t n_expert = 0;          // .expert_count; 0: every token passes the same network
+  int64_t n_expert_used = 0;     // .expert_used_count: of each token
+  Routing routing;               // .expert_gating_func, .expert_weights_norm, .expert_weights_scale
+  int64_t n_vocab = 0;           // rows of token_embd.weight
+  int64_t n_ctx_train = 0;       // .context_length
+  int64_t n_head = 0;            // .attention.head_count
+  int64_t n_head_kv = 0;         // .attention.head_count_kv, default n_head
+  int64_t head_dim = 0;          // .attention.key_length, default n_embd / n_head
+  int64_t n_positions = 0;       // positions with a learned vector; 0: positions are not learned
   float norm_eps = 1e-5f;        // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
   float embedding_scale = 1.0f;  // .embedding_scale
   float residual_scale = 1.0f;   // .residual_scale, factor of what a block adds to the stream

@@ -86,8 +86,11 @@ struct Family {
   Presence qkv_bias = Presence::optional;
   Presence output_bias = Presence::optional;  // of attention's output projection
   Presence ffn_bias = Presence::optional;
+  Presence expert_bias = Presence::optional;  // of every expert, and of the router
 
   Activation activation = Activation::silu;
+  /// How experts are scored, unless .expert_gating_func says so.
+  ExpertScore expert_score = ExpertScore::softmax;
   bool gated = true;        // down(f(gate x) * up x); otherwise down(f(up x))
   bool fused_gate = false;  // ffn_up holds gate and up, in this order
 

@@ -43,6 +43,9 @@ class LinearRunner {
   bool reads_weights() const;
   /// Seconds spent packing within products since the last call.
   double take_pack_seconds() { return std::exchange(workspace_.pack_seconds, 0.0); }
+  /// Where packed weights of other matrices go, for ops that multiply with them; null unless
+  /// packed().
+  PackWorkspace* workspace() { return packed() ? &workspace_ : nullptr; }
   /// The type of x that apply() expects.
   DType input_dtype() const { return packed() ? backend_.compute_dtype() : DType::f32; }
 
@@ -57,7 +60,6 @@ class LinearRunner {
   std::vector<const Weight*> keys_;
   std::vector<PackedWeight> packed_;
   bool has_others_ = false;
-  PackedWeight other_;  // the last one of the others
   PackWorkspace workspace_;
 };
 

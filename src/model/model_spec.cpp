@@ -20,7 +20,6 @@ struct ForeignKey {
 };
 constexpr ForeignKey kForeignKeys[] = {
     {"expert_shared_count", "experts that every token passes"},
-    {"expert_group_count", "experts in groups"},
     {"leading_dense_block_count", "layers of which only some have experts"},
     {"attention.kv_lora_rank", "multi-head latent attention"},
     {"attention.q_lora_rank", "multi-head latent attention"},
@@ -172,8 +171,8 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
 int64_t ModelSpec::ffn_rows(int64_t n_tokens) const {
   if (config.n_expert == 0) return n_tokens;
   constexpr int64_t kLeast = 64;
-  const int64_t even = n_tokens * config.n_expert_used / config.n_expert;
-  return std::max(config.n_expert_used, std::min(n_tokens, std::max(kLeast, 2 * even)));
+  const int64_t all = n_tokens * config.n_expert_used;
+  return std::min(all, std::max({kLeast, config.n_expert_used, 2 * (all / config.n_expert)}));
 }
 
 bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {

@@ -25,11 +25,9 @@ struct ModelSpec {
   /// Whether sessions with these two contexts use the same rotation (RotationSpec::n_ctx_short).
   bool rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const;
   /// The most rows that a layer's feed-forward network computes at a time in a chunk of n_tokens:
-  /// where there are experts, twice what one of them gets when all get as many, and room for those
-  /// of one token.
+  /// where there are experts, twice what one of them gets when all get as many, but all that a
+  /// decode step of a few sequences has.
   int64_t ffn_rows(int64_t n_tokens) const;
-  /// Whether a decode step reads values from the device's memory to know which ops come next.
-  bool steps_depend_on_values() const { return config.n_expert > 0; }
 };
 
 /// Throws Error{kBadModel} naming file, key, expected and actual value.

@@ -172,6 +172,7 @@ OpCases rope_cases() {
 // multiplies that error by |s|: this is negligible except where x e^-|s| is large.
 OpCases activate_cases() {
   OpCases cases;
+  constexpr const char* kNames[] = {"silu", "gelu_tanh", "clamped_swiglu"};
   const auto add = [&](Activation f, int64_t n, int64_t d, bool from_bf16, bool to_bf16,
                        bool has_factor) {
     const auto run_into = [=](const Place& at, bool in_place) -> Results {
@@ -180,7 +181,7 @@ OpCases activate_cases() {
         const float extremes[] = {-200.0f, 200.0f, -88.0f, 0.0f};
         for (int i = 0; i < 4; ++i) x.as()[3 * i] = extremes[i];
       }
-      const TestTensor y = random_tensor({n, d}, 2);
+      const TestTensor y = random_tensor({n, d}, 2, DType::f32, 4.0f);
       const DeviceTensor in = from_bf16 ? at.put_compute(x) : at.put(x);
       const DeviceTensor factor = from_bf16 ? at.put_compute(y) : at.put(y);
       const DeviceTensor out = at.zeros({n, d}, to_bf16 ? at.backend.compute_dtype() : DType::f32);
@@ -192,7 +193,7 @@ OpCases activate_cases() {
     OpCase& c =
         cases
             .emplace_back(
-                fmt::format("{} {} x {}{}{}{}", f == Activation::silu ? "silu" : "gelu_tanh", n, d,
+                fmt::format("{} {} x {}{}{}{}", kNames[static_cast<int>(f)], n, d,
                             from_bf16 ? " from bf16" : "", to_bf16 ? " to bf16" : "",
                             has_factor ? " times" : ""),
                 [=](const Place& at) { return run_into(at, false); },
@@ -201,11 +202,11 @@ OpCases activate_cases() {
                               : OpCase::Run());
     if (n * d > 1000) c.only_fast();
   };
-  for (const Activation f : {Activation::silu, Activation::gelu_tanh}) {
+  for (const Activation f : {Activation::silu, Activation::gelu_tanh, Activation::clamped_swiglu}) {
     for (const int64_t n : {0, 1, 2, 9}) {
       for (const int64_t d : {1, 15, 32, 333, 1536, 8195}) {
         for (const int types : {0, 1, 2, 3}) add(f, n, d, types & 1, types & 2, true);
-        add(f, n, d, false, false, false);
+        if (f != Activation::clamped_swiglu) add(f, n, d, false, false, false);
       }
     }
   }

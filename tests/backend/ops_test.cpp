@@ -234,6 +234,74 @@ TEST_F(RefOps, AttentionPrefillIsCausalAndGrouped) {
   EXPECT_TRUE(all_close(out.values(), {5.0f / 3, 1.5f, 36.0f / 14, 2}, kRounded));
 }
 
+TEST_F(RefOps, ClampedSwiglu) {
+  const TestTensor x({1, 3}, Values{0, 100, 1}), y({1, 3}, Values{5, 100, -100}), out({1, 3});
+  ops::activate(*backend_, Activation::clamped_swiglu, x, y, out);
+  const double at_one = 1.0 / (1.0 + std::exp(-1.702)), at_limit = 7.0 / (1.0 + std::exp(-11.914));
+  EXPECT_TRUE(all_close(out.values(),
+                        {0, static_cast<float>(8 * at_limit), static_cast<float>(-6 * at_one)},
+                        kRounded));
+}
+
+TEST_F(RefOps, RouteByEveryRule) {
+  const TestTensor logits({1, 4}, Values{0, kLn3, kLn2, 0});  // softmax: 1/7, 3/7, 2/7, 1/7
+  const TestTensor bias({4}, Values{1, 0, 0, 0}), experts({1, 2}, DType::i32), weights({1, 2});
+  const auto route = [&](const Routing& rule, const Tensor& choice_bias = {}) {
+    ops::route(*backend_, {logits, choice_bias, rule, experts, weights});
+    return experts.values();
+  };
+  EXPECT_EQ(route({.normalized = false}), (Values{1, 2}));
+  EXPECT_TRUE(all_close(weights.values(), {3.0f / 7, 2.0f / 7}, kRounded));
+  route({.normalized = true, .scale = 10.0f});
+  EXPECT_TRUE(all_close(weights.values(), {6, 4}, kRounded));
+  route({.score = ExpertScore::softmax_of_chosen, .normalized = false});
+  EXPECT_TRUE(all_close(weights.values(), {0.6f, 0.4f}, kRounded));
+  route({.score = ExpertScore::sigmoid, .normalized = false});  // 3 / (3 + 1), 2 / (2 + 1)
+  EXPECT_TRUE(all_close(weights.values(), {0.75f, 2.0f / 3}, kRounded));
+  // the bias chooses expert 0, whose weight is its score without it
+  EXPECT_EQ(route({.normalized = false}, bias), (Values{0, 1}));
+  EXPECT_TRUE(all_close(weights.values(), {1.0f / 7, 3.0f / 7}, kRounded));
+  // groups {0, 1} and {2, 3} have 4/7 and 3/7: 1 and then 0, a tie with 3 in the other group
+  EXPECT_EQ(route({.n_group = 2, .n_group_used = 1}), (Values{1, 0}));
+}
+
+TEST_F(RefOps, ProjectExpertsOfTwoTokens) {
+  // expert e: gate and up [1, 1], down [1, 1]; with x = 1 and silu(40) = 40 the outputs are
+  // 40 * up * down = 40 * (e + 1) (+ biases of e)
+  std::vector<TestTensor> memory;
+  for (int e = 0; e < 2; ++e) {
+    memory.push_back(TestTensor({1, 1}, Values{40}));
+    memory.push_back(TestTensor({1, 1}, Values{static_cast<float>(e + 1)}));
+    memory.push_back(TestTensor({1, 1}, Values{1}));
+    memory.push_back(TestTensor({1}, Values{static_cast<float>(e)}));
+  }
+  std::vector<Expert> experts;
+  for (int e = 0; e < 2; ++e) {
+    const TestTensor* m = &memory[4 * e];
+    experts.push_back({.gate = m[0],
+                       .up = m[1],
+                       .down = m[2],
+                       .gate_bias = {},
+                       .up_bias = {},
+                       .down_bias = m[3]});
+  }
+  const TestTensor x({2, 1}, Values{1, 1}), out({2, 1}, Values{1000, 2000});
+  const TestTensor chosen({2, 2}, Values{1, 0, 0, 1}, DType::i32);
+  const TestTensor weights({2, 2}, Values{0.5f, 0.25f, 1, 0});
+  const TestTensor m[5] = {TestTensor({2, 1}), TestTensor({2, 1}), TestTensor({2, 1}),
+                           TestTensor({2, 1}), TestTensor({2, 1})};
+  const TestTensor order({3 + 4}, DType::i32), factors({4});
+  ops::project_experts(*backend_, {.x = x,
+                                   .experts = experts,
+                                   .chosen = chosen,
+                                   .weights = weights,
+                                   .factor = 2.0f,
+                                   .out = out,
+                                   .memory = {m[0], m[1], m[2], m[3], m[4], order, factors}});
+  // token 0: 2 * (0.5 * 81 + 0.25 * 40), token 1: 2 * 40
+  EXPECT_TRUE(all_close(out.values(), {1101, 2080}, kRounded));
+}
+
 TEST_F(RefOps, AttentionVariantsOfOneQuery) {
   TestTensor q({1, 1, 8}), k({1, 3, 8}), v({1, 3, 8}), sinks({1}), out({1, 1, 8});
   q.as<float>()[0] = 1.0f;

@@ -1,84 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Mixtures of experts: the choice of experts, the grouping of tokens, and what a file must have.
-// What such models compute is compared with llama.cpp in llama_oracle_test.cpp.
+// Mixtures of experts: what a file must have, and what its header may say. What such models compute
+// is compared with llama.cpp in llama_oracle_test.cpp, the ops in tests/backend.
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
 
 #include "model/blocks/expert_names.h"
-#include "model/blocks/expert_routes.h"
 #include "tests/support/family_models.h"
 #include "tests/support/tiny_file.h"
 
 namespace snapkv::test {
 namespace {
-
-struct Choice {
-  std::vector<int32_t> experts;
-  std::vector<float> weights;
-};
-
-Choice choose(const std::vector<float>& logits, size_t n_used, bool normalized) {
-  Choice c{std::vector<int32_t>(n_used), std::vector<float>(n_used)};
-  choose_experts(logits, normalized, c.experts, c.weights);
-  return c;
-}
-
-TEST(ExpertRoutesTest, TheHighestLogitsAreChosenAndTheirWeightsAddUpToOne) {
-  const Choice c = choose({0.0f, 2.0f, -1.0f, 1.0f}, 2, true);
-  EXPECT_EQ(c.experts, (std::vector<int32_t>{1, 3}));
-  EXPECT_NEAR(c.weights[0], std::exp(2.0) / (std::exp(2.0) + std::exp(1.0)), 1e-6);
-  EXPECT_NEAR(c.weights[0] + c.weights[1], 1.0, 1e-6);
-}
-
-TEST(ExpertRoutesTest, WithoutNormalizationTheWeightsAreTheSoftmaxOfAllLogits) {
-  const Choice c = choose({0.0f, 2.0f, -1.0f, 1.0f}, 2, false);
-  const double sum = std::exp(0.0) + std::exp(2.0) + std::exp(-1.0) + std::exp(1.0);
-  EXPECT_NEAR(c.weights[0], std::exp(2.0) / sum, 1e-6);
-  EXPECT_NEAR(c.weights[1], std::exp(1.0) / sum, 1e-6);
-}
-
-TEST(ExpertRoutesTest, TiesGoToTheLowerIndex) {
-  EXPECT_EQ(choose({1.0f, 3.0f, 3.0f, 3.0f}, 2, true).experts, (std::vector<int32_t>{1, 2}));
-  EXPECT_EQ(choose({0.0f, 0.0f, 0.0f}, 3, true).experts, (std::vector<int32_t>{0, 1, 2}));
-}
-
-TEST(ExpertRoutesTest, LargeLogitsDoNotOverflow) {
-  const Choice c = choose({1e30f, -1e30f, 1e30f}, 2, true);
-  EXPECT_EQ(c.experts, (std::vector<int32_t>{0, 2}));
-  EXPECT_EQ(c.weights, (std::vector<float>{0.5f, 0.5f}));
-}
-
-TEST(ExpertRoutesTest, NaNsAreHandedOnAndChooseDistinctExperts) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Choice c = choose({nan, nan, nan}, 2, true);
-  EXPECT_NE(c.experts[0], c.experts[1]);
-  EXPECT_TRUE(std::isnan(c.weights[0]));
-}
-
-TEST(ExpertRoutesTest, TokensAreGroupedByExpertInTheirOrder) {
-  ExpertRoutes routes;
-  const std::vector<float> logits = {0, 5, 4, 0,  // 1, 2
-                                     9, 0, 0, 8,  // 0, 3
-                                     0, 3, 0, 2,  // 1, 3
-                                     1, 0, 0, 2};
-  for (int round = 0; round < 2; ++round) {  // the memory is used again
-    const std::span<float> to = routes.logits(4, 4);
-    std::copy(logits.begin(), logits.end(), to.begin());
-    routes.assign(2, true);
-    const std::vector<std::vector<int32_t>> expected = {{1, 3}, {0, 2}, {0}, {1, 2, 3}};
-    for (int64_t e = 0; e < 4; ++e) {
-      const auto tokens =
-          routes.tokens().subspan(routes.begin(e), routes.begin(e + 1) - routes.begin(e));
-      EXPECT_EQ(std::vector<int32_t>(tokens.begin(), tokens.end()), expected[e]) << e;
-    }
-    std::vector<double> sums(4);
-    for (size_t i = 0; i < 8; ++i) sums[routes.tokens()[i]] += routes.weights()[i];
-    for (const double sum : sums) EXPECT_NEAR(sum, 1.0, 1e-6);
-    EXPECT_NEAR(routes.weights()[1], 1 / (1 + std::exp(1.0)), 1e-6);  // token 3, expert 0
-  }
-}
 
 TEST(ExpertNamesTest, PartsOfMergedTensors) {
   const auto part = parse_expert_part("blk.12.ffn_down.7.weight");
@@ -174,11 +105,18 @@ TEST(ExpertsFileTest, ImpossibleCountsAreNamed) {
 
 TEST(ExpertsFileTest, OtherKindsOfExpertsAreNamed) {
   TinyFile gating = experts_file();
-  gating.set("llama.expert_gating_func", uint32_t{2});
-  expect_mentions(load_error(gating), {"llama.expert_gating_func is 2", "supported is 1"});
+  gating.set("llama.expert_gating_func", uint32_t{4});
+  expect_mentions(load_error(gating), {"llama.expert_gating_func is 4", "2 (sigmoid)"});
   TinyFile scale = experts_file();
-  scale.set("llama.expert_weights_scale", 2.5f);
-  expect_mentions(load_error(scale), {"llama.expert_weights_scale is 2.5", "supported is 1"});
+  scale.set("llama.expert_weights_scale", -1.0f);
+  expect_mentions(load_error(scale), {"llama.expert_weights_scale", "-1"});
+  TinyFile groups = experts_file();
+  groups.set("llama.expert_group_count", uint32_t{3});
+  expect_mentions(load_error(groups), {"llama.expert_group_count = 3", "llama.expert_count = 4"});
+  TinyFile few = experts_file();  // two groups of two, of which one has to have three
+  few.set("llama.expert_group_count", uint32_t{2});
+  few.set("llama.expert_used_count", uint32_t{3});
+  expect_mentions(load_error(few), {"llama.expert_group_used_count = 1", "expert_used_count = 3"});
   TinyFile shared = experts_file();
   shared.set("llama.expert_shared_count", uint32_t{1});
   expect_mentions(load_error(shared), {"llama.expert_shared_count = 1", "every token"});
@@ -191,21 +129,46 @@ TEST(ExpertsFileTest, OtherKindsOfExpertsAreNamed) {
   expect_mentions(load_error(dense), {"internlm2.expert_count = 8", "mixtures of experts"});
 }
 
+std::vector<float> logits_of(const RandomModelShape& shape, const RandomModelOptions& options) {
+  const TempDir folder;
+  const std::string path = folder / "model.gguf";
+  write_random_model(path, shape, options);
+  Session session(Model::load({.path = path}), {.n_ctx = 64});
+  session.prefill(generated_ids(20, kFamilyVocab, 3));
+  return {session.logits().begin(), session.logits().end()};
+}
+
+const FamilyModel& model_named(const std::string& name) {
+  return *std::find_if(family_models().begin(), family_models().end(),
+                       [&](const FamilyModel& m) { return m.name == name; });
+}
+
+/// What a header says of experts changes what is computed, the scale of residuals included.
+TEST(ExpertsFileTest, EveryKeyOfTheChoiceMatters) {
+  const FamilyModel& mixtral = model_named("mixtral");
+  const std::vector<RandomKey> keys[] = {
+      {},
+      {{"expert_gating_func", int64_t{2}}},
+      {{"expert_weights_scale", 2.5}},
+      {{"expert_group_count", int64_t{4}}, {"expert_group_used_count", int64_t{1}}},
+      {{"residual_scale", 0.5}}};
+  std::vector<std::vector<float>> all;
+  for (const std::vector<RandomKey>& some : keys) {
+    RandomModelShape shape = mixtral.shape;
+    shape.family.keys = some;
+    all.push_back(logits_of(shape, mixtral.options));
+    for (size_t i = 0; i + 1 < all.size(); ++i) EXPECT_NE(all[i], all.back()) << some[0].name;
+  }
+}
+
 /// Experts that a token has not chosen add nothing: with all of them the result is another one.
 TEST(ExpertsFileTest, TheNumberOfChosenExpertsMatters) {
-  const TempDir folder;
-  const FamilyModel& mixtral =
-      *std::find_if(family_models().begin(), family_models().end(),
-                    [](const FamilyModel& m) { return m.name == "mixtral"; });
+  const FamilyModel& mixtral = model_named("mixtral");
   std::vector<std::vector<float>> logits;
   for (const int64_t n_used : {1, 2, 8}) {
     RandomModelShape shape = mixtral.shape;
     shape.family.n_expert_used = n_used;
-    const std::string path = folder / "model.gguf";
-    write_random_model(path, shape, mixtral.options);
-    Session session(Model::load({.path = path}), {.n_ctx = 64});
-    session.prefill(generated_ids(20, kFamilyVocab, 3));
-    logits.emplace_back(session.logits().begin(), session.logits().end());
+    logits.push_back(logits_of(shape, mixtral.options));
   }
   EXPECT_NE(logits[0], logits[1]);
   EXPECT_NE(logits[1], logits[2]);

@@ -68,6 +68,9 @@ class CpuKernels final : public Kernels {
                                   const Tensor& out, bool accumulate) override {
     return cpu::project_packed_workspace(ctx_, x, weight, bias, out, accumulate);
   }
+  size_t project_experts_workspace(const ExpertProducts& p) override {
+    return cpu::project_experts_workspace(ctx_, p);
+  }
   size_t convert_rows_workspace(const RowConversion& c) override {
     return cpu::convert_rows_workspace(ctx_, c);
   }

@@ -21,6 +21,7 @@ size_t project_workspace(const CpuContext& ctx, const Tensor& x,
 size_t pack_workspace(const CpuContext& ctx, const Tensor& weight, const PackedWeight& packed);
 size_t project_packed_workspace(const CpuContext& ctx, const Tensor& x, const PackedWeight& weight,
                                 const Tensor& bias, const Tensor& out, bool accumulate);
+size_t project_experts_workspace(const CpuContext& ctx, const ExpertProducts& p);
 size_t convert_rows_workspace(const CpuContext& ctx, const RowConversion& c);
 size_t attention_prefill_workspace(const CpuContext& ctx, const PrefillAttention& a);
 size_t attention_decode_workspace(const CpuContext& ctx, const DecodeAttention& a);

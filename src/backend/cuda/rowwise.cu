@@ -193,7 +193,21 @@ __device__ __forceinline__ float activated(float x) {
   if constexpr (activation == Activation::gelu_tanh) {
     s = 1.5957691216f * x * (1.0f + 0.044715f * x * x);
   }
+  if constexpr (activation == Activation::clamped_swiglu) {
+    x = x > kClampedLimit ? kClampedLimit : x;  // NaN stays
+    s = kClampedAlpha * x;
+  }
   return x / (1.0f + expf(-s));
+}
+
+// What f(x) is multiplied with.
+template <Activation activation>
+__device__ __forceinline__ float factor_of(float y) {
+  if constexpr (activation == Activation::clamped_swiglu) {
+    y = y > kClampedLimit ? kClampedLimit : y;
+    return (y < -kClampedLimit ? -kClampedLimit : y) + 1.0f;
+  }
+  return y;
 }
 
 template <Activation activation, typename In, typename Out>
@@ -203,7 +217,7 @@ __global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* o
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
        i += gridDim.x * kElementThreads) {
     float v = activated<activation>(to_float(x[i]));
-    if (factor != nullptr) v *= to_float(factor[i]);
+    if (factor != nullptr) v *= factor_of<activation>(to_float(factor[i]));
     out[i] = from_float<Out>(v);
   }
 }
@@ -355,6 +369,8 @@ void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor
       return activate_types<Activation::silu>(ctx, x, factor, out);
     case Activation::gelu_tanh:
       return activate_types<Activation::gelu_tanh>(ctx, x, factor, out);
+    case Activation::clamped_swiglu:
+      return activate_types<Activation::clamped_swiglu>(ctx, x, factor, out);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/dequantize.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/load_values.cuh"
 #include "backend/cuda/ptx.cuh"
 #include "backend/cuda/weight_store.h"
 #include "base/check.h"
@@ -16,44 +17,7 @@ namespace snapkv::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kValues = 8;  // per thread
-
-template <typename S>
-constexpr bool is_plain =
-    std::is_same_v<S, float> || std::is_same_v<S, __half> || std::is_same_v<S, __nv_bfloat16>;
-
-/// Loads up to 8 values from value i on, a multiple of 8, out of n consecutive ones. `vectors`: all
-/// 8 exist, and plain types are 16-byte aligned.
-template <typename S>
-__device__ __forceinline__ void load_values(const char* from, int64_t i, int64_t n, bool vectors,
-                                            float (&v)[kValues]) {
-  if constexpr (is_plain<S>) {
-    const S* at = reinterpret_cast<const S*>(from) + i;
-    if (vectors) {
-      alignas(16) S values[kValues];
-#pragma unroll
-      for (size_t k = 0; k < sizeof(values) / 16; ++k) {
-        reinterpret_cast<uint4*>(values)[k] = reinterpret_cast<const uint4*>(at)[k];
-      }
-#pragma unroll
-      for (int k = 0; k < kValues; ++k) v[k] = to_float(values[k]);
-    } else {
-#pragma unroll
-      for (int k = 0; k < kValues; ++k) v[k] = i + k < n ? to_float(at[k]) : 0.0f;
-    }
-  } else {
-    const char* block = from + i / S::kBlockValues * S::kBlockBytes;
-    const int first = static_cast<int>(i % S::kBlockValues);
-    uint32_t levels[kValues / 4];
-    S::template levels<PairReader>(block, first, levels);
-    const float2 s = S::scale_min(block, first);
-#pragma unroll
-    for (int k = 0; k < kValues; ++k) {
-      v[k] = s.x * level_at(levels[k / 4], k % 4);
-      if constexpr (S::kHasMin) v[k] -= s.y;
-    }
-  }
-}
+constexpr int kValues = kLoadedValues;  // per thread
 
 template <typename Out>
 __device__ __forceinline__ void store_values(Out* to, int64_t i, int64_t n, bool vectors,

@@ -34,7 +34,7 @@ class AskingKernels : public Kernels {
   size_t& most_workspace_;
 };
 
-/// The two ops that make memory which outlives them.
+/// The ops that make memory which outlives them.
 class MeasuringKernels final : public AskingKernels {
  public:
   MeasuringKernels(MeasuringBackend& backend, Kernels* device, size_t& most_workspace)
@@ -55,8 +55,25 @@ class MeasuringKernels final : public AskingKernels {
     }
     AskingKernels::project_packed(x, weight, bias, out, accumulate);
   }
+  void project_experts(const ExpertProducts& p) override {
+    for (const Expert& e : p.experts) {
+      for (const Tensor& w : {e.gate, e.up, e.down}) {
+        if (p.workspace != nullptr && w) grow_to_pack(w, p.memory.x.shape[0], *p.workspace);
+      }
+    }
+    AskingKernels::project_experts(p);
+  }
 
  private:
+  /// For a product of n rows that packs `weight` itself.
+  void grow_to_pack(const Tensor& weight, int64_t n, PackWorkspace& workspace) {
+    PackedWeight packed;
+    packed.workspace = &workspace;
+    const DType compute = backend_.compute_dtype();
+    if (device() == nullptr) return grow(workspace.memory, lay_out(weight, compute, packed));
+    device()->lay_out(weight, compute, packed);
+    grow(workspace.memory, device()->pack_memory(n, packed));
+  }
   void grow(Buffer& buffer, size_t bytes) {
     if (buffer.bytes() >= bytes) return;
     buffer = Buffer();

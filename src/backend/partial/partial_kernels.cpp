@@ -57,6 +57,14 @@ const PackedWeight& on_host(HostCopies&, const PackedWeight& packed) {
   return packed;
 }
 
+ExpertChoice on_host(HostCopies& copies, ExpertChoice c) {
+  c.logits = copies.tensor(c.logits);
+  c.bias = copies.tensor(c.bias);
+  c.experts = copies.tensor(c.experts);
+  c.weights = copies.tensor(c.weights);
+  return c;
+}
+
 PrefillAttention on_host(HostCopies& copies, PrefillAttention a) {
   a.q = copies.tensor(a.q);
   a.k = copies.tensor(a.k);
@@ -103,6 +111,27 @@ HostDecodeAttention on_host(HostCopies& copies, const DecodeAttention& a) {
   host.a.q = copies.tensor(a.q);
   host.a.out = copies.tensor(a.out);
   host.a.variant.sinks = copies.tensor(a.variant.sinks);
+  return host;
+}
+
+struct HostExperts {
+  std::vector<Expert> experts;
+  ExpertProducts p;
+  operator const ExpertProducts&() const { return p; }  // NOLINT: ops take it
+};
+HostExperts on_host(HostCopies& copies, const ExpertProducts& p) {
+  HostExperts host = {{p.experts.begin(), p.experts.end()}, p};
+  for (Expert& e : host.experts) {
+    for (Tensor* t : {&e.gate, &e.up, &e.down, &e.gate_bias, &e.up_bias, &e.down_bias}) {
+      *t = copies.tensor(*t);
+    }
+  }
+  host.p.experts = host.experts;
+  ExpertMemory& m = host.p.memory;
+  for (Tensor* t : {&host.p.x, &host.p.chosen, &host.p.weights, &host.p.out, &m.x, &m.gate, &m.up,
+                    &m.act, &m.out, &m.order, &m.factors}) {
+    *t = copies.tensor(*t);
+  }
   return host;
 }
 

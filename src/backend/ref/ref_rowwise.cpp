@@ -97,6 +97,12 @@ void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& 
 
 namespace {
 
+/// What the first part of a gated network is multiplied with.
+double factor_of(Activation activation, double x) {
+  if (activation != Activation::clamped_swiglu) return x;
+  return 1.0 + std::clamp<double>(x, -kClampedLimit, kClampedLimit);
+}
+
 double activated(Activation activation, double x) {
   switch (activation) {
     case Activation::silu:
@@ -104,6 +110,10 @@ double activated(Activation activation, double x) {
     case Activation::gelu_tanh: {
       const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
       return 0.5 * x * (1.0 + std::tanh(inner));
+    }
+    case Activation::clamped_swiglu: {
+      const double g = std::min<double>(x, kClampedLimit);
+      return g / (1.0 + std::exp(-static_cast<double>(kClampedAlpha) * g));
     }
   }
   SNAPKV_CHECK(false);
@@ -116,7 +126,9 @@ void activate(Activation activation, const Tensor& x, const Tensor& factor, cons
   for (int64_t t = 0; t < x.shape[0]; ++t) {
     for (int64_t i = 0; i < x.shape[1]; ++i) {
       double value = activated(activation, get(x.at<const void>(t), x.dtype, i));
-      if (factor) value *= get(factor.at<const void>(t), factor.dtype, i);
+      if (factor) {
+        value *= factor_of(activation, get(factor.at<const void>(t), factor.dtype, i));
+      }
       put(out.at<void>(t), out.dtype, i, value);
     }
   }

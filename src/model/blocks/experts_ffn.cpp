@@ -1,140 +1,121 @@
 // SPDX-License-Identifier: MIT
 #include "model/blocks/experts_ffn.h"
 
-#include <algorithm>
-#include <array>
-
-#include "backend/ops.h"
+#include <utility>
 
 namespace snapkv {
+namespace {
+
+/// [n, 1] as [n].
+Tensor column(const Tensor& t) { return t.reshaped({t.shape[0]}); }
+
+}  // namespace
 
 ExpertsFfn::ExpertsFfn(const BlockContext& context, LayerLoader& loader) : context_(context) {
   const ModelConfig& c = loader.config();
   SNAPKV_CHECK(loader.family().norm_places == NormPlaces::before && loader.family().gated);
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
-  const std::vector<Weight> gates = loader.experts("ffn_gate", c.n_ff, c.n_embd);
-  const std::vector<Weight> ups = loader.experts("ffn_up", c.n_ff, c.n_embd);
-  const std::vector<Weight> downs = loader.experts("ffn_down", c.n_embd, c.n_ff);
-  for (int64_t e = 0; e < c.n_expert; ++e) experts_.push_back({gates[e], ups[e], downs[e]});
+  router_.bias = loader.vector("ffn_gate_inp.bias", c.n_expert, loader.family().expert_bias);
+  choice_bias_.bias = loader.vector("exp_probs_b.bias", c.n_expert, Presence::optional);
+  load_experts(loader);
+  plan_activations(context.activations);
+}
 
-  ActivationPlan& plan = context.activations;
-  const auto some = [&spec = context.spec](int64_t n) { return spec.ffn_rows(n); };
+void ExpertsFfn::load_experts(LayerLoader& loader) {
+  const ModelConfig& c = loader.config();
+  gates_ = loader.experts("ffn_gate", c.n_ff, c.n_embd);
+  ups_ = loader.experts("ffn_up", c.n_ff, c.n_embd);
+  downs_ = loader.experts("ffn_down", c.n_embd, c.n_ff);
+  for (int64_t e = 0; e < c.n_expert; ++e) {
+    experts_.push_back({.gate = gates_[e].w,
+                        .up = ups_[e].w,
+                        .down = downs_[e].w,
+                        .gate_bias = gates_[e].bias,
+                        .up_bias = ups_[e].bias,
+                        .down_bias = downs_[e].bias});
+  }
+}
+
+void ExpertsFfn::plan_activations(ActivationPlan& plan) {
+  const ModelConfig& c = context_.spec.config;
+  const auto some = [&spec = context_.spec](int64_t n) { return spec.ffn_rows(n); };
+  const auto chosen = [n_used = c.n_expert_used](int64_t n) { return n * n_used; };
+  const auto sorted = [=, n_expert = c.n_expert](int64_t n) { return n_expert + 1 + chosen(n); };
+  logits_ = plan.add("router", c.n_expert);
+  chosen_ = plan.add("chosen experts", c.n_expert_used, ActivationType::i32);
+  weights_ = plan.add("experts' weights", c.n_expert_used);
+  gathered_ = plan.add("gathered", c.n_embd, ActivationType::input, some);
+  branch_ = plan.add("experts' output", c.n_embd, ActivationType::f32, some);
   gate_ = plan.add("experts' gate", c.n_ff, ActivationType::f32, some);
   up_ = plan.add("experts' up", c.n_ff, ActivationType::f32, some);
   act_ = plan.add("experts' act", c.n_ff, ActivationType::input, some);
-  gathered_ = plan.add("gathered", c.n_embd, ActivationType::input, some);
-  branch_ = plan.add("branch", c.n_embd);
-  logits_ = plan.add("router", c.n_expert);
-  routed_ = plan.add("routed", 1, ActivationType::i32,
-                     [n_used = c.n_expert_used](int64_t n) { return n * n_used; });
+  order_ = plan.add("experts' order", 1, ActivationType::i32, sorted);
+  factors_ = plan.add("experts' factors", 1, ActivationType::f32, chosen);
 }
 
 std::vector<const Weight*> ExpertsFfn::other_matrices() const {
-  std::vector<const Weight*> all = {&router_};
-  for (const Expert& e : experts_) all.insert(all.end(), {&e.gate, &e.up, &e.down});
+  std::vector<const Weight*> all = {&router_, &choice_bias_};
+  for (size_t e = 0; e < experts_.size(); ++e) {
+    all.insert(all.end(), {&gates_[e], &ups_[e], &downs_[e]});
+  }
   return all;
 }
 
-// x += sum over the chosen experts of weight * Wdown (f(Wgate normed) * Wup normed)
+// x += residual_scale * sum over the chosen experts of weight * Wdown (f(Wgate normed) * Wup
+// normed)
 void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
-  route(normed, pass);
-  if (x.shape[0] == 1) return run_token(normed, x, pass);
-  const ExpertRoutes& routes = pass.buffers->routes();
-  const int64_t most = context_.spec.ffn_rows(x.shape[0]);
-  for (int64_t e = 0; e < std::ssize(experts_); ++e) {
-    for (int64_t begin = routes.begin(e); begin < routes.begin(e + 1); begin += most) {
-      run_group({e, begin, std::min(begin + most, routes.begin(e + 1))}, normed, x, pass);
-    }
-  }
-}
-
-/// The logits' product is in f32, whatever the type of other products: with rounded weights some
-/// tokens would go to other experts.
-void ExpertsFfn::route(const Tensor& normed, const LayerPass& pass) const {
   const ModelConfig& c = context_.spec.config;
-  Backend& backend = *pass.backend;
   const int64_t n = normed.shape[0];
-  Tensor input = normed;
-  if (normed.dtype != DType::f32) {
-    input = pass.buffers->get(branch_, n);
-    const void* const from = normed.data;
-    void* const to = input.data;
-    const auto rows = static_cast<int32_t>(n);
-    ops::convert_rows(backend,
-                      {{&from, 1}, normed.dtype, c.n_embd, {}, {&rows, 1}, DType::f32, {&to, 1}});
-  }
+  const Tensor chosen = pass.buffers->get(chosen_, n), weights = pass.buffers->get(weights_, n);
+  ops::route(*pass.backend, {.logits = router_logits(normed, pass),
+                             .bias = choice_bias_.bias,
+                             .rule = c.routing,
+                             .experts = chosen,
+                             .weights = weights});
+  ops::project_experts(*pass.backend, {.x = normed,
+                                       .experts = experts_,
+                                       .chosen = chosen,
+                                       .weights = weights,
+                                       .activation = context_.spec.family->activation,
+                                       .factor = c.residual_scale,
+                                       .out = x,
+                                       .memory = memory(n, pass),
+                                       .workspace = pass.linear->workspace()});
+}
+
+/// The product is in f32, whatever the type of other products: with rounded weights some tokens
+/// would go to other experts. [n, n_expert]
+Tensor ExpertsFfn::router_logits(const Tensor& normed, const LayerPass& pass) const {
+  const int64_t n = normed.shape[0], n_embd = normed.shape[1];
   const Tensor logits = pass.buffers->get(logits_, n);
-  const Projection router{router_.w, {}, logits};
-  ops::project(backend, input, {&router, 1});
-  ExpertRoutes& routes = pass.buffers->routes();
-  if (!backend.computes() && n > 1) return routes.assign_to_first(n, c.n_expert);
-  const std::span<float> values = routes.logits(n, c.n_expert);
-  backend.download(values.data(), logits.data, values.size_bytes());
-  routes.assign(c.n_expert_used, c.normalizes_experts);
-  const std::span<const int32_t> tokens = routes.tokens();
-  const Tensor routed = pass.buffers->get(routed_, std::ssize(tokens));
-  backend.upload(routed.data, tokens.data(), tokens.size_bytes());
-}
-
-void ExpertsFfn::run_group(const Group& group, const Tensor& normed, const Tensor& x,
-                           const LayerPass& pass) const {
-  const Expert& expert = experts_[group.expert];
-  const int64_t n = group.end - group.begin;
-  const Tensor input = gather(group, normed, pass);
-  const Tensor gate = pass.buffers->get(gate_, n), up = pass.buffers->get(up_, n);
-  const Tensor act = pass.buffers->get(act_, n), out = pass.buffers->get(branch_, n);
-  const LinearCall gate_up[] = {{&expert.gate, gate}, {&expert.up, up}};
-  pass.linear->apply(input, gate_up);
-  ops::activate(*pass.backend, context_.spec.family->activation, gate, up, act);
-  const LinearCall down[] = {{&expert.down, out}};
-  pass.linear->apply(act, down);
-
-  const ExpertRoutes& routes = pass.buffers->routes();
-  ops::add_rows(*pass.backend, x, out, routes.tokens().subspan(group.begin, n),
-                routes.weights().subspan(group.begin, n));
-}
-
-/// The experts of a single token, whose first matrices are read in one go: that spares decode steps
-/// waiting for the slowest thread after each of them.
-void ExpertsFfn::run_token(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
-  const ExpertRoutes& routes = pass.buffers->routes();
-  const int64_t n = context_.spec.config.n_expert_used;
-  const Tensor gate = pass.buffers->get(gate_, n), up = pass.buffers->get(up_, n),
-               act = pass.buffers->get(act_, n);
-  std::array<LinearCall, LinearRunner::kMaxCalls> calls;
-  size_t n_calls = 0;
-  for (int64_t e = 0; e < std::ssize(experts_); ++e) {
-    const int64_t i = routes.begin(e);
-    if (i == routes.begin(e + 1)) continue;
-    calls[n_calls++] = {&experts_[e].gate, gate.slice(i, i + 1)};
-    calls[n_calls++] = {&experts_[e].up, up.slice(i, i + 1)};
-    if (n_calls < calls.size() && i + 1 < n) continue;
-    pass.linear->apply(normed, std::span(calls).first(n_calls));
-    n_calls = 0;
+  const int64_t most = context_.spec.ffn_rows(n);  // that there is memory for
+  for (int64_t begin = 0; begin < n; begin += most) {
+    const auto rows = static_cast<int32_t>(std::min(most, n - begin));
+    Tensor input = normed.slice(begin, begin + rows);
+    if (normed.dtype != DType::f32) {
+      const void* const from = input.data;
+      input = pass.buffers->get(branch_, rows);
+      void* const to = input.data;
+      ops::convert_rows(*pass.backend,
+                        {{&from, 1}, normed.dtype, n_embd, {}, {&rows, 1}, DType::f32, {&to, 1}});
+    }
+    const Projection router{router_.w, router_.bias, logits.slice(begin, begin + rows)};
+    ops::project(*pass.backend, input, {&router, 1});
   }
-  ops::activate(*pass.backend, context_.spec.family->activation, gate, up, act);
-  const Tensor out = pass.buffers->get(branch_, 1);
-  for (int64_t e = 0; e < std::ssize(experts_); ++e) {
-    const int64_t i = routes.begin(e);
-    if (i == routes.begin(e + 1)) continue;
-    const LinearCall down[] = {{&experts_[e].down, out}};
-    pass.linear->apply(act.slice(i, i + 1), down);
-    ops::add_rows(*pass.backend, x, out, routes.tokens().subspan(i, 1),
-                  routes.weights().subspan(i, 1));
-  }
+  return logits;
 }
 
-/// The rows of a group's tokens, one below another.
-Tensor ExpertsFfn::gather(const Group& group, const Tensor& normed, const LayerPass& pass) const {
-  const int64_t n_all = normed.shape[0], n_embd = normed.shape[1];
-  const auto n = static_cast<int32_t>(group.end - group.begin);
-  if (n == n_all) return normed;  // in their own order
-  const Tensor gathered = pass.buffers->get(gathered_, n);
-  void* const to = gathered.data;
-  const Tensor rows = pass.buffers->get(routed_, group.end).slice(group.begin, group.end);
-  ops::gather_rows(*pass.backend, normed.reshaped({1, n_all, n_embd}), rows.reshaped({1, n}),
-                   {&n, 1}, {&to, 1});
-  return gathered;
+ExpertMemory ExpertsFfn::memory(int64_t n, const LayerPass& pass) const {
+  const ModelConfig& c = context_.spec.config;
+  const ActivationBuffer& buffers = *pass.buffers;
+  const int64_t m = context_.spec.ffn_rows(n), n_chosen = n * c.n_expert_used;
+  return {.x = buffers.get(gathered_, m),
+          .gate = buffers.get(gate_, m),
+          .up = buffers.get(up_, m),
+          .act = buffers.get(act_, m),
+          .out = buffers.get(branch_, m),
+          .order = column(buffers.get(order_, c.n_expert + 1 + n_chosen)),
+          .factors = column(buffers.get(factors_, n_chosen))};
 }
 
 }  // namespace snapkv

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // ExpertsFfn: a mixture of experts (arXiv 2401.04088, section 2.1). Each expert is a gated
 // feed-forward network; a router, one matrix, chooses a few of them for each token, whose weighted
-// outputs are added. The tokens of a chunk are grouped by expert, so that an expert's matrices are
-// read, or packed, once per layer and chunk, and not at all where no token chose it.
+// outputs are added. Both steps are ops, so that the choice stays in the device's memory.
 #pragma once
 
 #include <vector>
 
+#include "backend/ops.h"
 #include "model/blocks/block.h"
 #include "model/blocks/layer_loader.h"
 
@@ -22,29 +22,22 @@ class ExpertsFfn final : public FeedForward {
   std::vector<const Norm*> norms() const override { return {}; }
 
  private:
-  struct Expert {
-    Weight gate, up;  // [n_ff, n_embd]
-    Weight down;      // [n_embd, n_ff]
-  };
-  /// Some of the tokens that chose an expert.
-  struct Group {
-    int64_t expert;
-    int64_t begin, end;  // of ExpertRoutes::tokens()
-  };
-
-  void route(const Tensor& normed, const LayerPass& pass) const;
-  void run_group(const Group& group, const Tensor& normed, const Tensor& x,
-                 const LayerPass& pass) const;
-  void run_token(const Tensor& normed, const Tensor& x, const LayerPass& pass) const;
-  Tensor gather(const Group& group, const Tensor& normed, const LayerPass& pass) const;
+  void load_experts(LayerLoader& loader);
+  void plan_activations(ActivationPlan& plan);
+  Tensor router_logits(const Tensor& normed, const LayerPass& pass) const;
+  ExpertMemory memory(int64_t n, const LayerPass& pass) const;
 
   const BlockContext& context_;
-  Weight router_;  // [n_expert, n_embd] f32
-  std::vector<Expert> experts_;
-  ActivationTensor gate_, up_, act_;    // [n, n_ff], of ModelSpec::ffn_rows()
-  ActivationTensor gathered_, branch_;  // [n, n_embd]
+  Weight router_;                            // [n_expert, n_embd] f32
+  Weight choice_bias_;                       // its bias alone: [n_expert], or empty
+  std::vector<Weight> gates_, ups_, downs_;  // [n_expert]
+  std::vector<Expert> experts_;              // the same, as ops take them
+
   ActivationTensor logits_;             // [n, n_expert]
-  ActivationTensor routed_;  // ExpertRoutes::tokens() in the device's memory: [n * n_used, 1]
+  ActivationTensor chosen_, weights_;   // [n, n_used]
+  ActivationTensor gathered_, branch_;  // [m, n_embd], m = ModelSpec::ffn_rows()
+  ActivationTensor gate_, up_, act_;    // [m, n_ff]
+  ActivationTensor order_, factors_;    // ExpertMemory's, as columns
 };
 
 }  // namespace snapkv

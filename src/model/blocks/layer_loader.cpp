@@ -26,10 +26,16 @@ std::vector<Weight> LayerLoader::experts(const std::string& name, int64_t n_out,
   std::vector<Weight> all;
   const bool merged = has(name + "_exps.weight");
   if (merged || (!has(name + ".0.weight") && !has(name + ".1.weight"))) {
-    return weights_.matrices(prefix_ + name + "_exps.weight", n_expert, n_out, n_in);
+    all = weights_.matrices(prefix_ + name + "_exps.weight", n_expert, n_out, n_in);
+    const Tensor biases =
+        weights_.vectors(prefix_ + name + "_exps.bias", n_expert, n_out, family().expert_bias);
+    for (int64_t e = 0; biases && e < n_expert; ++e) {
+      all[e].bias = biases.slice(e, e + 1).reshaped({n_out});
+    }
+    return all;
   }
   for (int64_t e = 0; e < n_expert; ++e) {
-    all.push_back(matrix(fmt::format("{}.{}", name, e), n_out, n_in));
+    all.push_back(matrix(fmt::format("{}.{}", name, e), n_out, n_in, family().expert_bias));
   }
   return all;
 }

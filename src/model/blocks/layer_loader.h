@@ -28,12 +28,16 @@ class LayerLoader {
                 Presence bias = Presence::optional) {
     return weights_.matrix(prefix_ + name, n_out, n_in, bias);
   }
-  /// [n_out, n_in] of every expert: of one tensor for all, or of one for each (expert_names.h);
-  /// `name` without "_exps.weight".
+  /// [n_out, n_in] of every expert, with their biases: of one tensor for all, or of one for each
+  /// (expert_names.h); `name` without "_exps.weight".
   std::vector<Weight> experts(const std::string& name, int64_t n_out, int64_t n_in);
   /// [n_rows, n] f32, converted when the file has f16 or bf16; `name` is the full name.
   Tensor rows(const std::string& name, int64_t n_rows, int64_t n) {
     return weights_.vectors(prefix_ + name, n_rows, n, Presence::required);
+  }
+  /// [n] f32, or empty if it is optional and missing; `name` is the full name.
+  Tensor vector(const std::string& name, int64_t n, Presence presence) {
+    return weights_.vector(prefix_ + name, n, presence);
   }
   /// [n_embd]; `name` without ".weight".
   Norm norm(const std::string& name, Presence presence = Presence::required) {

@@ -8,6 +8,7 @@
 #include "backend/cpu/target/highway_targets.h"
 #include "backend/cpu/target/scratch.h"
 #include "backend/cpu/weights/convert.h"
+#include "base/check.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/rows/rowwise.cpp"
@@ -176,7 +177,8 @@ void rope_neox_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
   }
 }
 
-// Every activation here is x sigmoid(s): s = x for silu, and for gelu_tanh
+// Every activation here is x sigmoid(s): s = x for silu, kClampedAlpha x for clamped_swiglu (where
+// x is limited first), and for gelu_tanh
 // s = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y). With
 // e = exp(-|s|) in (0, 1] nothing overflows: sigmoid(s) = 1 / (1 + e) for s >= 0, e / (1 + e)
 // below. Highway's Exp is within 1 ulp.
@@ -188,9 +190,24 @@ HWY_INLINE VF activated(F32 d, VF x) {
     const VF cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), one);
     s = hn::Mul(hn::Mul(x, hn::Set(d, 1.5957691216f)), cubic);
   }
+  if constexpr (activation == Activation::clamped_swiglu) {
+    const VF limit = hn::Set(d, kClampedLimit);
+    x = hn::IfThenElse(hn::Gt(x, limit), limit, x);  // NaN stays
+    s = hn::Mul(x, hn::Set(d, kClampedAlpha));
+  }
   const VF e = hn::Exp(d, hn::Neg(hn::Abs(s)));
   const VF numerator = hn::IfThenElse(hn::Lt(s, hn::Zero(d)), e, one);
   return hn::Mul(x, hn::Div(numerator, hn::Add(one, e)));
+}
+/// What f(x) is multiplied with.
+template <Activation activation>
+HWY_INLINE VF factor_of(F32 d, VF y) {
+  if constexpr (activation == Activation::clamped_swiglu) {
+    const VF limit = hn::Set(d, kClampedLimit), least = hn::Neg(limit);
+    y = hn::IfThenElse(hn::Gt(y, limit), limit, y);
+    y = hn::Add(hn::IfThenElse(hn::Lt(y, least), least, y), hn::Set(d, 1.0f));
+  }
+  return y;
 }
 template <Activation activation, typename In, typename Out>
 void activate_values(const In* x, const In* factor, int64_t n, Out* out) {
@@ -201,18 +218,22 @@ void activate_values(const In* x, const In* factor, int64_t n, Out* out) {
   for (; i + n_lanes <= n; i += n_lanes) {
     VF v = activated<activation>(d, load_f32(d, reinterpret_cast<const Lane*>(x + i)));
     if (factor != nullptr) {
-      v = hn::Mul(v, load_f32(d, reinterpret_cast<const Lane*>(factor + i)));
+      v = hn::Mul(v,
+                  factor_of<activation>(d, load_f32(d, reinterpret_cast<const Lane*>(factor + i))));
     }
     store_as(d, v, out + i);
   }
   if (i == n) return;
   HWY_ALIGN float last[hn::MaxLanes(F32())] = {};
-  for (int64_t k = 0; k < n - i; ++k) last[k] = to_f32(x[i + k]);
-  hn::Store(activated<activation>(d, hn::Load(d, last)), d, last);
+  HWY_ALIGN float factors[hn::MaxLanes(F32())] = {};
   for (int64_t k = 0; k < n - i; ++k) {
-    const float f = factor != nullptr ? to_f32(factor[i + k]) : 1.0f;
-    out[i + k] = from_f32<Out>(last[k] * f);
+    last[k] = to_f32(x[i + k]);
+    if (factor != nullptr) factors[k] = to_f32(factor[i + k]);
   }
+  VF v = activated<activation>(d, hn::Load(d, last));
+  if (factor != nullptr) v = hn::Mul(v, factor_of<activation>(d, hn::Load(d, factors)));
+  hn::Store(v, d, last);
+  for (int64_t k = 0; k < n - i; ++k) out[i + k] = from_f32<Out>(last[k]);
 }
 
 template <Activation activation, typename In>
@@ -233,6 +254,10 @@ void silu_row(const void* x, const void* factor, DType from, int64_t n, void* ou
 void gelu_tanh_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
   activate_row<Activation::gelu_tanh>(x, factor, from, n, out, to);
 }
+void clamped_swiglu_row(const void* x, const void* factor, DType from, int64_t n, void* out,
+                        DType to) {
+  activate_row<Activation::clamped_swiglu>(x, factor, from, n, out, to);
+}
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -252,8 +277,21 @@ HWY_EXPORT(rope_norm_head);
 HWY_EXPORT(rope_neox_head);
 HWY_EXPORT(silu_row);
 HWY_EXPORT(gelu_tanh_row);
+HWY_EXPORT(clamped_swiglu_row);
 
 namespace {
+
+auto row_of(Activation activation) {
+  switch (activation) {
+    case Activation::silu:
+      return HWY_DYNAMIC_DISPATCH(silu_row);
+    case Activation::gelu_tanh:
+      return HWY_DYNAMIC_DISPATCH(gelu_tanh_row);
+    case Activation::clamped_swiglu:
+      return HWY_DYNAMIC_DISPATCH(clamped_swiglu_row);
+  }
+  SNAPKV_CHECK(false);
+}
 
 // Waking the other threads takes a few microseconds: with fewer values than this, one thread alone
 // is done sooner.
@@ -359,8 +397,7 @@ void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
 void activate(const CpuContext& ctx, Activation activation, const Tensor& x, const Tensor& factor,
               const Tensor& out) {
   const int64_t n = x.shape[0], d = x.shape[1];
-  const auto row = activation == Activation::silu ? HWY_DYNAMIC_DISPATCH(silu_row)
-                                                  : HWY_DYNAMIC_DISPATCH(gelu_tanh_row);
+  const auto row = row_of(activation);
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
   for (int64_t t = 0; t < n; ++t) {
     row(x.at<const void>(t), factor ? factor.at<const void>(t) : nullptr, x.dtype, d,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// project(): a few rows of activations times weights in their file's type. Divides the output rows
-// of all projections among the threads, one run for each; the kernels are in gemv_*.cpp. (For many
-// rows: matmul.cpp.)
+// project() and project_rows(): a few rows of activations times weights in their file's type. The
+// output rows of all projections are divided among the threads, one run for each; the kernels are
+// in gemv_*.cpp. (For many rows: matmul.cpp.)
 #include <omp.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/products/few_rows/gemv.h"
+#include "backend/cpu/products/few_rows/project_rows.h"
 #include "backend/cpu/target/chunk_shares.h"
 #include "backend/cpu/target/scratch.h"
 
@@ -42,14 +43,17 @@ const GemvKernel& kernel_for(const CpuContext& ctx, DType weight) {
   return gemv_f32();
 }
 
-/// One project() call: the work that threads share. gemv_f32 reads x directly; for each other
+/// One call: the work that threads share. gemv_f32 reads x directly; for each other
 /// kernel x is prepared at most once.
 class ProjectJob {
  public:
-  ProjectJob(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections)
+  /// `rows`: the rows of x that each projection multiplies; empty: all.
+  ProjectJob(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections,
+             std::span<const RowRange> rows)
       : ctx_(ctx),
         x_(x),
         projections_(projections),
+        rows_(rows),
         n_units_((x.n_cols() + kGemvUnit - 1) / kGemvUnit) {
     for (const Projection& p : projections_) {
       weight_bytes_ += p.w.shape[0] * row_bytes(p.w.dtype, p.w.n_cols());
@@ -142,6 +146,7 @@ class ProjectJob {
 
   void multiply_chunk(int64_t chunk) const {
     const auto [p, first] = rows_of(chunk);
+    const RowRange rows = rows_.empty() ? RowRange{0, x_.shape[0]} : rows_[p - projections_.data()];
     const GemvKernel& kernel = kernel_for(ctx_, p->w.dtype);
     const Prepared* prepared = find(kernel);
     const GemvFn function = kernel.function(p->w.dtype);
@@ -155,13 +160,13 @@ class ProjectJob {
     call.x_stride = prepared != nullptr ? prepared->stride : x_.stride[0];
     call.sums = sums.data();
     call.sums_stride = kMaxChunkRows;
-    for (int64_t t = 0; t < x_.shape[0]; t += kGemvMaxRows) {
+    for (int64_t t = rows.begin; t < rows.end; t += kGemvMaxRows) {
       const char* x = prepared != nullptr ? prepared->data : static_cast<const char*>(x_.data);
       call.x = x + t * call.x_stride;
-      call.n = static_cast<int>(std::min<int64_t>(kGemvMaxRows, x_.shape[0] - t));
+      call.n = static_cast<int>(std::min<int64_t>(kGemvMaxRows, rows.end - t));
       function(call);
       for (int i = 0; i < call.n; ++i) {
-        store(*p, t + i, first, call.n_rows, call.sums + i * call.sums_stride);
+        store(*p, t - rows.begin + i, first, call.n_rows, call.sums + i * call.sums_stride);
       }
     }
   }
@@ -181,6 +186,7 @@ class ProjectJob {
   const CpuContext& ctx_;
   const Tensor& x_;  // [n, n_in] f32
   const std::span<const Projection> projections_;
+  const std::span<const RowRange> rows_;
   const int64_t n_units_;
   int n_threads_ = 1;
   int64_t weight_bytes_ = 0;
@@ -195,12 +201,18 @@ class ProjectJob {
 
 size_t project_workspace(const CpuContext& ctx, const Tensor& x,
                          std::span<const Projection> projections) {
-  return ProjectJob(ctx, x, projections).workspace();
+  return ProjectJob(ctx, x, projections, {}).workspace();
 }
 
 void project(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections) {
   if (x.shape[0] == 0) return;
-  ProjectJob(ctx, x, projections).run();
+  ProjectJob(ctx, x, projections, {}).run();
+}
+
+void project_rows(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections,
+                  std::span<const RowRange> rows) {
+  if (projections.empty()) return;
+  ProjectJob(ctx, x, projections, rows).run();
 }
 
 }  // namespace snapkv::cpu
