@@ -33,7 +33,10 @@ struct RandomFamily {
   bool fused_qkv = false, gated = true, fused_gate = false;
   bool own_output = false;
   bool rope_freqs = false, long_factors = false, learned_positions = false;
+  bool sinks = false;                       // attn_sinks: a score of each head
+  bool ffn_norm_is_post_attention = false;  // the norm before the network is post_attention_norm
   int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts
+  bool expert_bias = false;                 // of the router and of every expert
   bool merged_experts = true;               // one tensor for all of a layer, else one for each
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
   int64_t window = 0;                       // .attention.sliding_window; 0: none
@@ -50,6 +53,7 @@ struct RandomGains {
   float attention_output = 1.2f;
   float ffn = 1.2f;
   float router = 1.5f;
+  float sinks = 2.0f;
   float bias = 0.4f;           // of biases
   float norm = 0.2f;           // of norms around 1, and of their biases
   float qk_norm = 1.4f;        // mean of norms of queries and keys

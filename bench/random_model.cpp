@@ -89,7 +89,9 @@ class Planner {
     const int64_t n_q = s_.n_head * s_.head_dim, n_kv = s_.n_head_kv * s_.head_dim;
     const bool qkv_bias = f_.qkv_bias || o_.qkv_bias;
     if (f_.norm_before) norm(blk + "attn_norm");
-    if (f_.norm_before && f_.ffn_norm) norm(blk + "ffn_norm");
+    if (f_.norm_before && f_.ffn_norm) {
+      norm(blk + (f_.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm"));
+    }
     if (f_.norm_after) {
       norm(blk + "post_attention_norm");
       norm(blk + "post_ffw_norm", g.ffn_post_norm);
@@ -109,6 +111,10 @@ class Planner {
     head_norm(blk + "attn_q_norm.weight", s_.n_head, g.qk_norm);
     head_norm(blk + "attn_k_norm.weight", s_.n_head_kv, g.qk_norm);
     matrix(blk + "attn_output", s_.n_embd, n_q, g.attention_output, f_.output_bias);
+    if (f_.sinks) {
+      add({blk + "attn_sinks.weight", DType::f32, 1, s_.n_head, true, 0.0f,
+           o_.gains ? g.sinks : o_.weight_stddev});
+    }
     if (f_.n_expert > 0) return add_experts(blk, g);
     if (f_.gated && !f_.fused_gate) {
       matrix(blk + "ffn_gate", s_.n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
@@ -118,10 +124,14 @@ class Planner {
   }
 
   void add_experts(const std::string& blk, const RandomGains& g) {
-    matrix(blk + "ffn_gate_inp", f_.n_expert, s_.n_embd, g.router, false, DType::f32);
+    matrix(blk + "ffn_gate_inp", f_.n_expert, s_.n_embd, g.router, f_.expert_bias, DType::f32);
     const auto experts = [&](const char* name, int64_t n_out, int64_t n_in) {
       if (f_.merged_experts) {
         matrix(blk + name + "_exps", n_out, n_in, g.ffn, false, {}, f_.n_expert);
+        if (f_.expert_bias) {
+          add({blk + name + "_exps.bias", DType::f32, f_.n_expert, n_out, false, 0.0f,
+               o_.gains ? g.bias : o_.weight_stddev});
+        }
       }
       for (int64_t e = 0; !f_.merged_experts && e < f_.n_expert; ++e) {
         matrix(fmt::format("{}{}.{}", blk, name, e), n_out, n_in, g.ffn);

@@ -37,6 +37,23 @@ RandomFamily qwen3moe() {
           .n_ff_dense = 6144};
 }
 
+RandomFamily gpt_oss() {
+  return {.architecture = "gpt-oss",
+          .qkv_bias = true,
+          .output_bias = true,
+          .own_output = true,
+          .sinks = true,
+          .ffn_norm_is_post_attention = true,
+          .n_expert = 32,
+          .n_expert_used = 4,
+          .expert_bias = true,
+          .n_ff_dense = 2880,
+          .window = 128,
+          .keys = {{"rope.scaling.type", "yarn"},
+                   {"rope.scaling.factor", 32.0},
+                   {"rope.scaling.original_context_length", int64_t{4096}}}};
+}
+
 const std::vector<NamedShape>& shapes() {
   // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
   static const std::vector<NamedShape> all = {
@@ -55,6 +72,8 @@ const std::vector<NamedShape>& shapes() {
       {"mixtral-3b", {2048, 9, 16, 4, 128, 7168, 32000, 1e6, mixtral()}},  // half as wide as 8x7B
       {"mixtral-8x7b", {4096, 32, 32, 8, 128, 14336, 32000, 1e6, mixtral()}},
       {"qwen3-30b-a3b", {2048, 48, 32, 4, 128, 768, 151936, 1e6, qwen3moe()}},
+      {"gpt-oss-3b", {2880, 4, 64, 8, 64, 2880, 32000, 1.5e5, gpt_oss()}},  // 20B's layers, fewer
+      {"gpt-oss-20b", {2880, 24, 64, 8, 64, 2880, 201088, 1.5e5, gpt_oss()}},
       {"phi3-mini", {3072, 32, 32, 32, 96, 8192, 32064, 1e4, phi3()}},
   };
   return all;

@@ -55,7 +55,7 @@ void vote(Session::Impl& s, int k, const LayerState& rows, const Tensor& q) {
                               .scale = spec.scale,
                               .group = GroupReduce::max,
                               .votes = storage.view(DType::f32, {std::ssize(n_rows), n_before}),
-                              .variant = spec.variant(),
+                              .variant = s.architecture().variant(il),
                               .reduce = VoteReduce::max});
   backend.download(votes.data(), storage.data(), votes.size() * sizeof(float));
   for (int64_t h = 0; h < std::ssize(n_rows); ++h) {

@@ -78,7 +78,7 @@ class DecodeAttentionStep final : public AttentionStep {
     a.kv_dtype = sessions_[0]->options.kv_type;
     a.scale = spec.scale;
     a.out = out;
-    a.variant = spec.variant();
+    a.variant = architecture_.variant(il_);
     a.variant.window = 0;  // the state has left out the rows before the window
     ops::attention_decode(backend_, a);
   }

@@ -30,6 +30,7 @@ class LayerSample final : public Architecture {
               const Tensor& logits) const override {
     whole_.output(backend, x, buffers, logits);
   }
+  AttentionVariant variant(int il) const override { return whole_.variant(at(il)); }
   RopeFrequencies rotation(int il, int64_t n_ctx) const override {
     return whole_.rotation(at(il), n_ctx);
   }

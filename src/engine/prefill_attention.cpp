@@ -34,7 +34,7 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
     a.n_past = n_past;
     a.scale = layer.scale;
     a.out = out;
-    a.variant = layer.variant();
+    a.variant = architecture_.variant(il_);
     ops::attention_prefill(backend_, a);
   }
   intervals_.emplace_back(begin, backend_.mark());
@@ -53,7 +53,7 @@ void PrefillAttentionStep::show(const Tensor& q) {
                          .n_rows = n_rows,
                          .scale = layer.scale,
                          .rope = architecture_.rotation(il_, n_ctx_),
-                         .variant = layer.variant()};
+                         .variant = architecture_.variant(il_)};
   for (const auto& target : targets_) {
     if (target->observes()) target->observe(chunk);
   }

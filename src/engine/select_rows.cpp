@@ -36,7 +36,7 @@ Selection select_rows(Session::Impl& session, int il, const LayerState& rows,
   input.v = views.v;
   input.n_rows = n_rows;
   input.scale = layer.scale;
-  input.variant = layer.variant();
+  input.variant = architecture.variant(il);
   input.rope = architecture.rotation(il, session.n_ctx);
   input.wo = architecture.attention_output(il).w;
   return selector.select(input, budget);

@@ -39,6 +39,8 @@ class Architecture {
   /// Computes logits [n, n_vocab] f32 from x [n, n_embd] f32, the last layer's output.
   virtual void output(Backend& backend, const Tensor& x, ActivationBuffer& buffers,
                       const Tensor& logits) const = 0;
+  /// How layer il's attention differs from a plain softmax, sinks included.
+  virtual AttentionVariant variant(int il) const = 0;
   /// The rotation of layer il's queries and keys in sessions with a context of n_ctx tokens;
   /// without frequencies if the layer has no rotation.
   virtual RopeFrequencies rotation(int il, int64_t n_ctx) const = 0;

@@ -65,6 +65,11 @@ class Decoder final : public Architecture {
     if (config().final_softcap > 0.0f) ops::softcap(backend, logits, config().final_softcap);
   }
 
+  AttentionVariant variant(int il) const override {
+    AttentionVariant variant = spec_.layers[il].variant();
+    variant.sinks = weights_.layers[il].mixer->sinks();
+    return variant;
+  }
   RopeFrequencies rotation(int il, int64_t n_ctx) const override {
     return rotations_.find(spec_.layers[il].rotation, n_ctx);
   }

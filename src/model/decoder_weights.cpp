@@ -74,7 +74,9 @@ class DecoderLoader {
     DecoderLayer layer;
     if (before) layer.attn_norm = loader.norm("attn_norm");
     layer.mixer = make_token_mixer(context_, loader);
-    if (before && !family_.parallel) layer.ffn_norm = loader.norm("ffn_norm", family_.ffn_norm);
+    if (before && !family_.parallel) {
+      layer.ffn_norm = loader.norm(std::string(family_.ffn_norm_name), family_.ffn_norm);
+    }
     layer.ffn = make_feed_forward(context_, loader);
     return layer;
   }
@@ -110,6 +112,7 @@ std::vector<Tensor> DecoderWeights::all() const {
     for (const Block* block : layer.blocks()) {
       for (const Weight* weight : block->matrices()) add(weight->w, weight->bias);
       for (const Weight* weight : block->other_matrices()) add(weight->w, weight->bias);
+      for (const Tensor& vector : block->vectors()) add(vector, {});
     }
   }
   add(token_embd.w, {});

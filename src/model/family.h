@@ -82,6 +82,7 @@ struct Family {
   /// residual stream. Also the case if the file has no ffn_norm and that is optional.
   bool parallel = false;
   Presence ffn_norm = Presence::required;
+  std::string_view ffn_norm_name = "ffn_norm";  // of the norm before the feed-forward network
 
   Presence qkv_bias = Presence::optional;
   Presence output_bias = Presence::optional;  // of attention's output projection
@@ -100,6 +101,7 @@ struct Family {
 
   bool scales_embeddings = false;  // by sqrt(n_embd)
   LogitScale logit_scale = LogitScale::none;
+  bool sinks = false;              // of every head's attention: attn_sinks
   float attention_softcap = 0.0f;  // if the file does not say; 0: none
   float final_softcap = 0.0f;      // of the logits; same default
   int64_t wide_scale_n_layer = 0;  // models with this n_layer scale scores by n_embd / n_head

@@ -34,7 +34,7 @@ struct LayerSpec {
   int64_t visible_rows(int64_t n_tokens) const {
     return attention == AttentionKind::sliding_window ? std::min(n_tokens, window) : n_tokens;
   }
-  /// No family has attention sinks (they would be weights), so `sinks` stays empty.
+  /// Without sinks, which are weights: Architecture::variant() has them.
   AttentionVariant variant() const {
     return {.window = attention == AttentionKind::sliding_window ? window : 0, .softcap = softcap};
   }

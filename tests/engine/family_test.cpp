@@ -231,7 +231,8 @@ TEST_P(FamilyTest, KvMemoryIsABudget) {
   EXPECT_LE(session.stats().kv_bytes, options.kv_memory);
 }
 
-// Every query distributes a probability of 1, and none of it outside its window.
+// Every query distributes a probability of 1, none of it outside its window, and a part of it to a
+// sink if there is one.
 TEST_P(FamilyTest, AProbeSeesTheLayersAttention) {
   AttentionProbe probe;
   probe.ranges = {{60, 70}, {95, 100}};
@@ -249,7 +250,13 @@ TEST_P(FamilyTest, AProbeSeesTheLayersAttention) {
           ASSERT_EQ(p, 0.0f);
         }
       }
-      EXPECT_NEAR(sum, static_cast<double>(range.end - range.begin), 1e-3);
+      const auto n_queries = static_cast<double>(range.end - range.begin);
+      if (info().architecture == "gpt-oss") {
+        EXPECT_LT(sum, n_queries - 1e-4);
+        EXPECT_GT(sum, 0.1 * n_queries);
+      } else {
+        EXPECT_NEAR(sum, n_queries, 1e-3);
+      }
     }
   };
   Session session(model(), options_of("snapkv"));

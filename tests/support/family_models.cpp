@@ -91,8 +91,22 @@ std::vector<FamilyModel> mixtures_of_experts() {
                         .n_expert = 12,
                         .n_expert_used = 4,
                         .n_ff_dense = 192};
+  RandomFamily gpt_oss{.architecture = "gpt-oss",
+                       .qkv_bias = true,
+                       .output_bias = true,
+                       .own_output = true,
+                       .sinks = true,
+                       .ffn_norm_is_post_attention = true,
+                       .n_expert = 8,
+                       .n_expert_used = 3,
+                       .expert_bias = true,
+                       .n_ff_dense = 96,
+                       .window = 16,
+                       .keys = yarn(8.0, 512)};
+  FamilyModel oss = model_of("gpt-oss", shape_of(gpt_oss, 4));
+  oss.options.gains->ffn = 3.0f;  // so that some values exceed the limit of 7
   return {model_of("mixtral", shape_of(mixtral)), model_of("mixtral-parts", shape_of(parts)),
-          model_of("qwen3moe", shape_of(qwen3moe, 3, 32))};
+          model_of("qwen3moe", shape_of(qwen3moe, 3, 32)), oss};
 }
 
 std::vector<FamilyModel> qwen_and_phi() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "backend/cuda/weight_store.h"
 
+#include <iterator>
+
 namespace snapkv::cuda {
 namespace {
 
@@ -18,9 +20,11 @@ void send(const Context& context, const Buffer& to, const Tensor& weight) {
 
 void WeightStore::place(std::span<const Tensor> weights, size_t reserve) {
   for (const Tensor& weight : weights) {
-    if (!weight || placed_.contains(weight.data)) continue;  // a shared matrix is copied once
+    const char* const begin = static_cast<const char*>(weight.data);
+    if (!weight || placed_.contains(begin)) continue;  // a shared matrix is copied once
     const size_t bytes = bytes_of(weight);
-    Buffer& copy = placed_[weight.data];
+    placed_[begin].end = begin + bytes;
+    Buffer& copy = placed_[begin].copy;
     if (context_.free_memory() < bytes + reserve) {
       streamed_bytes_ += bytes;
       continue;
@@ -31,18 +35,27 @@ void WeightStore::place(std::span<const Tensor> weights, size_t reserve) {
   context_.synchronize();
 }
 
+WeightStore::Map::const_iterator WeightStore::find(const Tensor& weight) const {
+  const char* const begin = static_cast<const char*>(weight.data);
+  const auto next = placed_.upper_bound(begin);
+  if (next == placed_.begin()) return placed_.end();
+  const auto found = std::prev(next);
+  return begin < found->second.end ? found : placed_.end();
+}
+
 bool WeightStore::is_resident(const Tensor& weight) const {
-  const auto found = placed_.find(weight.data);
-  return found == placed_.end() || found->second;
+  const auto found = find(weight);
+  return found == placed_.end() || found->second.copy;
 }
 
 Tensor WeightStore::on_device(const Tensor& weight) {
   if (!weight) return weight;
-  const auto found = placed_.find(weight.data);
+  const auto found = find(weight);
   if (found == placed_.end()) return weight;
-  if (!found->second) return stage(weight);
+  if (!found->second.copy) return stage(weight);
   Tensor t = weight;
-  t.data = found->second.data();
+  const int64_t offset = static_cast<const char*>(weight.data) - found->first;
+  t.data = static_cast<char*>(found->second.copy.data()) + offset;
   return t;
 }
 

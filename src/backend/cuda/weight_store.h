@@ -3,8 +3,8 @@
 // Weights for which the device has no room are transferred when they are used.
 #pragma once
 
+#include <map>
 #include <span>
-#include <unordered_map>
 
 #include "backend/cuda/context.h"
 #include "base/buffer.h"
@@ -20,21 +20,28 @@ class WeightStore {
   /// free; the others become `streamed`.
   void place(std::span<const Tensor> weights, size_t reserve);
 
-  /// The tensor in device memory: its copy, or one made now that is valid for the current op.
-  /// Tensors that were never placed are already in device memory.
+  /// The tensor, a weight or a part of one, in device memory: its copy, or one made now that is
+  /// valid for the current op. Tensors that were never placed are already in device memory.
   Tensor on_device(const Tensor& weight);
   /// Whether on_device() transfers nothing.
   bool is_resident(const Tensor& weight) const;
   size_t streamed_bytes() const { return streamed_bytes_; }
 
  private:
+  struct Placed {
+    const char* end = nullptr;
+    Buffer copy;  // empty: streamed
+  };
+  using Map = std::map<const char*, Placed>;  // by the first address
+
+  Map::const_iterator find(const Tensor& weight) const;
   Tensor stage(const Tensor& weight);
 
   // The most that one op uses at a time: four products with their biases.
   static constexpr size_t kStaged = 8;
 
   Context& context_;
-  std::unordered_map<const void*, Buffer> placed_;  // an empty buffer: streamed
+  Map placed_;
   Buffer staged_[kStaged];
   size_t next_staged_ = 0;
   size_t streamed_bytes_ = 0;

@@ -17,6 +17,8 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
   load_qkv(loader);
   q_norm_ = loader.head_norm("attn_q_norm", c.n_head);
   k_norm_ = loader.head_norm("attn_k_norm", c.n_head_kv);
+  if (loader.family().sinks)
+    sinks_ = loader.vector("attn_sinks.weight", c.n_head, Presence::required);
   const bool normed = loader.family().norm_places != NormPlaces::before;
   out_ = {context, loader.matrix("attn_output", c.n_embd, c.n_q(), loader.family().output_bias),
           normed ? loader.norm("post_attention_norm") : Norm()};

@@ -21,6 +21,8 @@ class Attention final : public TokenMixer {
   std::vector<const Norm*> norms() const override {
     return present({&q_norm_, &k_norm_, &out_.post_norm});
   }
+  std::vector<Tensor> vectors() const override { return {sinks_}; }
+  Tensor sinks() const override { return sinks_; }
 
  private:
   void load_qkv(LayerLoader& loader);
@@ -32,6 +34,7 @@ class Attention final : public TokenMixer {
   Weight wq_;                  // [n_head * head_dim, n_embd]
   Weight wk_, wv_;             // [n_head_kv * head_dim, n_embd]
   Norm q_norm_, k_norm_;       // as Family::qk_norm says
+  Tensor sinks_;               // [n_head], or empty
   ResidualOutput out_;         // of n_head * head_dim values
   ActivationTensor q_, attn_;  // [n, n_head, head_dim]
   ActivationTensor k_, v_;     // [n, n_head_kv, head_dim]

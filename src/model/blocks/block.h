@@ -32,6 +32,8 @@ class Block {
   /// Other matrices, such as those that only some tokens are multiplied with.
   virtual std::vector<const Weight*> other_matrices() const { return {}; }
   virtual std::vector<const Norm*> norms() const = 0;
+  /// Other vectors that ops take as weights.
+  virtual std::vector<Tensor> vectors() const { return {}; }
 };
 
 class TokenMixer : public Block {
@@ -40,6 +42,8 @@ class TokenMixer : public Block {
   virtual void run(const Tensor& normed, const LayerPass& pass) const = 0;
   /// Projection to the residual stream, [n_embd, n_head * head_dim].
   virtual const Weight& output() const = 0;
+  /// AttentionVariant::sinks
+  virtual Tensor sinks() const { return {}; }
 };
 
 class FeedForward : public Block {

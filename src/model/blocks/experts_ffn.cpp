@@ -16,7 +16,7 @@ ExpertsFfn::ExpertsFfn(const BlockContext& context, LayerLoader& loader) : conte
   SNAPKV_CHECK(loader.family().norm_places == NormPlaces::before && loader.family().gated);
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
   router_.bias = loader.vector("ffn_gate_inp.bias", c.n_expert, loader.family().expert_bias);
-  choice_bias_.bias = loader.vector("exp_probs_b.bias", c.n_expert, Presence::optional);
+  choice_bias_ = loader.vector("exp_probs_b.bias", c.n_expert, Presence::optional);
   load_experts(loader);
   plan_activations(context.activations);
 }
@@ -54,7 +54,7 @@ void ExpertsFfn::plan_activations(ActivationPlan& plan) {
 }
 
 std::vector<const Weight*> ExpertsFfn::other_matrices() const {
-  std::vector<const Weight*> all = {&router_, &choice_bias_};
+  std::vector<const Weight*> all = {&router_};
   for (size_t e = 0; e < experts_.size(); ++e) {
     all.insert(all.end(), {&gates_[e], &ups_[e], &downs_[e]});
   }
@@ -68,7 +68,7 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
   const int64_t n = normed.shape[0];
   const Tensor chosen = pass.buffers->get(chosen_, n), weights = pass.buffers->get(weights_, n);
   ops::route(*pass.backend, {.logits = router_logits(normed, pass),
-                             .bias = choice_bias_.bias,
+                             .bias = choice_bias_,
                              .rule = c.routing,
                              .experts = chosen,
                              .weights = weights});

@@ -20,6 +20,7 @@ class ExpertsFfn final : public FeedForward {
   std::vector<const Weight*> matrices() const override { return {}; }
   std::vector<const Weight*> other_matrices() const override;
   std::vector<const Norm*> norms() const override { return {}; }
+  std::vector<Tensor> vectors() const override { return {choice_bias_}; }
 
  private:
   void load_experts(LayerLoader& loader);
@@ -29,7 +30,7 @@ class ExpertsFfn final : public FeedForward {
 
   const BlockContext& context_;
   Weight router_;                            // [n_expert, n_embd] f32
-  Weight choice_bias_;                       // its bias alone: [n_expert], or empty
+  Tensor choice_bias_;                       // [n_expert], or empty
   std::vector<Weight> gates_, ups_, downs_;  // [n_expert]
   std::vector<Expert> experts_;              // the same, as ops take them
 
