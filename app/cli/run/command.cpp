@@ -23,7 +23,6 @@
 #include "cli/generate/command.h"
 #include "cli/generate/limit_options.h"
 #include "cli/generate/long_prompt.h"
-#include "cli/models/local_models.h"
 #include "cli/pull/pull.h"
 #include "snapkv/prefill.h"
 
