@@ -46,7 +46,7 @@ TEST(Pull, FetchesIntoTheCacheOfHuggingFacesPrograms) {
   EXPECT_EQ(fetched_models(env), std::vector<std::string>{"acme/needle-GGUF/needle-Q4_K_M"});
   for (const char* name : {"acme/needle-GGUF", "Acme/Needle-gguf:q4_k_m", "hf.co/acme/needle-GGUF",
                            "acme/needle-GGUF:needle-Q4_K_M.gguf"}) {
-    EXPECT_EQ(run_in(env, {"run", name, rome_prompt(4), "-n", "7", "--temp", "0"}).out, " 48213.")
+    EXPECT_EQ(run_in(env, {"run", name, rome_prompt(4), "-n", "7", "--temp", "0"}).out, " 48213.\n")
         << name;
   }
 }
@@ -190,7 +190,7 @@ TEST(Pull, FetchesAUrlIntoSnapkvsFolder) {
   EXPECT_EQ(r.out, env.at("HOME") + "/.cache/snapkv/models/needle one.gguf\n");
   EXPECT_TRUE(says(r.err, "SHA-256 " + sha256_of(needle()))) << r.err;
   EXPECT_EQ(run_in(env, {"run", "needle one", rome_prompt(4), "-n", "7", "--temp", "0"}).out,
-            " 48213.");
+            " 48213.\n");
   EXPECT_TRUE(says(pull(env, hub.url("needle%20one.gguf")).err, "is there"));
   hub.files["needle one.gguf"] = {.content = needle() + "more"};
   const Result other = pull(env, hub.url("needle%20one.gguf"));
