@@ -2,7 +2,7 @@
 // The charts of eval and bench pages and the records they show.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { comparison, contextOf, latencySpec, memorySpec, promptSpec, seriesName } from "../src/bench/bench_lines";
+import { comparison, contextOf, gainText, latencySpec, memorySpec, promptSpec, seriesName } from "../src/bench/bench_lines";
 import { partsOf, prefillParts } from "../src/bench/prefill_parts";
 import type { Box } from "../src/bench/label_places";
 import { extent, intensity, limitName, pointLabel, pointPlaces, pointTooltip, rooflinePicture, rooflineTable, roofs, withLimits }
@@ -249,6 +249,10 @@ test("bench: memory and latency by context, full beside snapkv", () => {
     ratio: 4, low: 4, high: 4 });
   const times = comparison(latencySpec(results, false))!;
   assert.deepEqual([times.ratio, times.low.toFixed(4), times.high.toFixed(4)], [1, "0.3333", "3.0000"]);
+  assert.equal(gainText(comparison(memory)!, "smaller", "larger"), "4x smaller");
+  assert.equal(gainText(times, "faster", "slower"), "", "equal, and within the repetitions' range");
+  assert.equal(gainText({ ...times, ratio: 0.5, low: 0.4, high: 0.6 }, "faster", "slower"), "2x slower");
+  assert.equal(gainText({ ...times, ratio: 1.0004, low: 1.0004, high: 1.0004 }, "smaller", "larger"), "");
   assert.equal(comparison(promptSpec(results, false)), null, "no full cache to compare with");
   const latency = latencySpec(results, false);
   assert.deepEqual(latency.lines[0].points.map((p) => [p.x, p.y]), [[0, 0.02], [4096, 0.02]]);

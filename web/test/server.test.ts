@@ -2,13 +2,13 @@
 // The logic of the server's page: streams, conversations, settings and requests, Markdown, numbers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { errorText } from "../src/server/api";
+import { errorText, serverLoad } from "../src/server/api";
 import { applyChunk, contentOf, exportJson, inputOf, messagesOf, newAnswer, newConversation, readConversation, readDocument, snapshotName, titleOf, type Conversation } from "../src/server/conversation";
-import { firstPart, fitReport } from "../src/server/fit";
+import { firstPart, fitReport, listed } from "../src/server/fit";
 import { memoryHistory, surplus } from "../src/server/history";
 import { densestPassage, keptBy, keptData, pieceTexts } from "../src/server/kept";
 import { parseInline, parseMarkdown } from "../src/server/markdown";
-import { comparison, details, doneShare, etaSeconds, etaText, facts, progressText, ratio, times } from "../src/server/numbers";
+import { comparison, details, doneShare, etaSeconds, etaText, facts, progressText, ratio, times, waitText } from "../src/server/numbers";
 import { defaultSettings, isBaseModel, isValid, kvRequests, rangeText, readSettings, requestBody, setParam, snapshotBody } from "../src/server/settings";
 import { EventParser } from "../src/server/sse";
 import type { Fit, Kv, Param, Props, Timings } from "../src/server/types";
@@ -50,6 +50,22 @@ test("events are found whatever the pieces are", () => {
 test("errors are in the server's words where it has some", () => {
   assert.equal(errorText('{"error": {"message": "no such policy"}}', "x"), "no such policy");
   for (const body of ["<html>", "{}", '{"error": {"message": 5}}', "null"]) assert.equal(errorText(body, "x"), "x");
+});
+
+test("problems do not run together", () => {
+  assert.equal(listed("a.txt is empty", "", "b.jpg: a JPEG image"), "a.txt is empty\nb.jpg: a JPEG image");
+  assert.equal(listed("", ""), "");
+});
+
+test("a request that waits says for what", () => {
+  const metrics = "# TYPE snapkv_sessions gauge\nsnapkv_sessions{state=\"waiting\"} 3\nsnapkv_sessions{state=\"reading\"} 1\n" +
+    "snapkv_sessions{state=\"answering\"} 0\n";
+  assert.deepEqual(serverLoad(metrics), { waiting: 3, reading: 1, answering: 0 });
+  assert.deepEqual(serverLoad("<html>"), { waiting: 0, reading: 0, answering: 0 });
+  assert.equal(waitText(serverLoad(metrics)), "Waiting: the server reads another prompt first. 2 other requests wait as well.");
+  assert.equal(waitText({ waiting: 1, reading: 1, answering: 0 }), "Waiting: the server reads another prompt first.");
+  assert.match(waitText({ waiting: 2, reading: 0, answering: 4 }), /writes other answers.* 1 other request waits as well\.$/);
+  assert.equal(waitText({ waiting: 1, reading: 0, answering: 0 }), "");
 });
 
 test("chunks become an answer", () => {
@@ -263,6 +279,8 @@ test("the numbers of an answer, and of two", () => {
   assert.match(comparison(answer, { ...full, text: "y" }), /differ/);
   const short = { ...answer, timings: { ...timings, predicted_n: 7 } };
   assert.equal(comparison(short, full), "The cache is 16× smaller, the answers are the same.", "seven tokens time nothing");
+  const whole = { ...answer, kv: full.kv };
+  assert.match(comparison(whole, full), /^Both caches have the same size, /, "nothing is gained");
   assert.equal(comparison(answer, { ...full, kv: undefined }), "");
   assert.deepEqual(facts(newAnswer({})), []);
   assert.deepEqual([times(16.04), times(1.5), times(256.4)], ["16×", "1.5×", "256×"]);

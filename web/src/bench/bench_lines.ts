@@ -141,6 +141,13 @@ export interface Comparison {
   high: number;
 }
 
+/** "7.3x smaller", "1.2x slower"; "" where there is no difference, or none beyond the repetitions'. */
+export function gainText(c: Comparison, better: string, worse: string): string {
+  const same = number(c.ratio) === number(1) || (c.low < 1 && c.high > 1);
+  if (same) return "";
+  return c.ratio > 1 ? `${number(c.ratio)}x ${better}` : `${number(1 / c.ratio)}x ${worse}`;
+}
+
 /** Compares the full cache with the first compressed one, at the longest context that both have. */
 export function comparison(spec: LinesSpec): Comparison | null {
   const full = spec.lines.find((l) => /^full\b/.test(l.name));

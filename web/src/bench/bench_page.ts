@@ -5,7 +5,7 @@ import { bytes, number, plural, seconds, tokens } from "../format";
 import { linesPicture } from "../lines";
 import { addChartCard, addChoice, addCard, addFooter, addHeader, addTiles, table } from "../page";
 import { distinct } from "../stats";
-import { comparison, latencySpec, memorySpec, promptSpec, seriesName, testName } from "./bench_lines";
+import { comparison, gainText, latencySpec, memorySpec, promptSpec, seriesName, testName } from "./bench_lines";
 import { prefillParts } from "./prefill_parts";
 import { rooflinePicture, rooflineTable, withLimits, type LimitRecord } from "./roofline";
 
@@ -59,15 +59,19 @@ function addRoofline(all: BenchRecord[]): void {
 }
 
 function addComparison(records: BenchRecord[]): void {
-  const tile = (make: Spec, text: (y: number) => string, what: string, better: string) => {
+  const tile = (make: Spec, text: (y: number) => string, what: string, better: string, worse: string) => {
     const c = comparison(make(records, false));
     if (!c) return [];
     const range = c.high > c.low ? ` (${number(c.low)}x to ${number(c.high)}x between repetitions)` : "";
+    const gain = gainText(c, better, worse);
+    if (!gain && text(c.full) === text(c.compressed)) {
+      return [{ value: text(c.full), label: `${what} at ${tokens(c.x)} tokens, the same with full and ${c.name}` }];
+    }
     return [{ value: `${text(c.full)} → ${text(c.compressed)}`,
-      label: `${what} at ${tokens(c.x)} tokens, full → ${c.name}: ${number(c.ratio)}x ${better}${range}` }];
+      label: `${what} at ${tokens(c.x)} tokens, full → ${c.name}: ${gain || "no clear difference"}${range}` }];
   };
-  addTiles([...tile(memorySpec, bytes, "KV cache", "smaller"),
-    ...tile(latencySpec, seconds, "time per token", "faster")]);
+  addTiles([...tile(memorySpec, bytes, "KV cache", "smaller", "larger"),
+    ...tile(latencySpec, seconds, "time per token", "faster", "slower")]);
 }
 
 export function benchPage(data: BenchData): void {

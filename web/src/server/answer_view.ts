@@ -79,7 +79,7 @@ export function answerView(answer: Answer, title: string, isText: boolean,
     } else {
       progressLine.textContent = answer.state === "done"
         ? (answer.text === "" && answer.reasoning === "" ? "The answer is empty." : "")
-        : (kStates[answer.state] ?? "");
+        : (answer.state === "waiting" && answer.waits) || (kStates[answer.state] ?? "");
     }
     progressLine.hidden = progressLine.textContent === "";
     if (answer.reasoning !== drawn.reasoning) {

@@ -25,6 +25,19 @@ export interface TokenPieces {
   tokens: { id: number; piece: string | number[] }[];
 }
 
+/** Requests by what they do, the page's own among them. */
+export interface ServerLoad {
+  waiting: number;
+  reading: number;
+  answering: number;
+}
+
+/** Reads the numbers in the text of /metrics; 0 for those that are not there. */
+export function serverLoad(metrics: string): ServerLoad {
+  const number = (state: string) => Number(new RegExp(`^snapkv_sessions\\{state="${state}"\\} (\\d+)`, "m").exec(metrics)?.[1] ?? 0);
+  return { waiting: number("waiting"), reading: number("reading"), answering: number("answering") };
+}
+
 export class Api {
   constructor(public key: string) {}
 
@@ -57,6 +70,11 @@ export class Api {
     const path = `/v1/documents/text?name=${encodeURIComponent(name)}`;
     const response = await this.request("POST", path, "application/octet-stream", bytes as BodyInit);
     return ((await response.json()) as { text: string }).text;
+  }
+
+  /** What the server is doing for all its clients. */
+  async load(): Promise<ServerLoad> {
+    return serverLoad(await (await this.send("GET", "/metrics")).text());
   }
 
   /** Whether the server could read the prompt of this body. */

@@ -28,6 +28,9 @@ export class App {
   private readonly conversations: ConversationsView;
   private readonly snapshots: SnapshotsView | null;
   private readonly settingsView: SettingsView;
+  private width = window.innerWidth;
+  /** The panels that were open before the window became narrow. */
+  private openBefore: string[] = [];
   private readonly panels: { name: string; button: HTMLElement }[] = [];
 
   constructor(
@@ -123,6 +126,21 @@ export class App {
     this.setOpen(name, open);
   }
 
+  /** A panel beside the chat must not take its place when the window becomes narrow, and comes back with the room. */
+  private resized(): void {
+    const [before, now] = [this.width, window.innerWidth];
+    this.width = now;
+    if (before > kWide && now <= kWide) {
+      this.openBefore = this.panels.map(({ name }) => name).filter((name) => this.isOpen(name));
+      for (const name of this.openBefore) this.setOpen(name, false);
+    } else if (before <= kWide && now > kWide) {
+      const open = this.openBefore.length > 0 ? this.openBefore : this.panels.map(({ name }) => name).filter((name) => this.isOpen(name));
+      for (const { name } of this.panels) this.setOpen(name, open.includes(name));
+      this.openBefore = [];
+    }
+    if (now <= kWideEnough && this.panels.every(({ name }) => this.isOpen(name))) this.setOpen("conversations", false);
+  }
+
   private addCompare(): void {
     this.compare.checked = this.settings.compare;
     this.compare.addEventListener("change", () => {
@@ -133,6 +151,7 @@ export class App {
   }
 
   private listen(): void {
+    window.addEventListener("resize", () => this.resized());
     window.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.chat.stop();
     });

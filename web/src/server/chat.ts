@@ -9,6 +9,7 @@ import { applyChunk, inputOf, newAnswer, newConversation, type Answer, type Conv
 import { firstPart, fitReport, type FitReport } from "./fit";
 import { keptData, pieceTexts } from "./kept";
 import { showKept, type Kept } from "./kept_view";
+import { waitText } from "./numbers";
 import { isBaseModel, kvRequests, requestBody, type Settings } from "./settings";
 import { turnView, type TurnAction, type TurnView } from "./turn_view";
 import type { Props, Snapshot } from "./types";
@@ -28,6 +29,9 @@ export interface ChatHost {
   tell(message: string): void;
   askForKey(message: string): void;
 }
+
+/** Milliseconds between two looks at what a request waits for. */
+const kQueueMs = 1000;
 
 const hasNothing = (answer: Answer, written: string) =>
   (answer.state === "failed" || answer.state === "stopped") && answer.text === written && answer.reasoning === "";
@@ -175,6 +179,7 @@ export class Chat {
   private async compute(answer: Answer, input: ReturnType<typeof inputOf>, signal: AbortSignal, view: TurnView): Promise<void> {
     const began = performance.now();
     const { api, settings } = this.host;
+    const watch = setInterval(() => void this.watchQueue(answer, view), kQueueMs);
     try {
       for await (const chunk of api.generate(requestBody(settings, answer.request, input), signal)) {
         const near = this.isNearEnd();
@@ -196,7 +201,19 @@ export class Chat {
       answer.state = "failed";
       answer.error = (error as Error).message;
       this.checkKey(error);
+    } finally {
+      clearInterval(watch);
+      delete answer.waits;
     }
+  }
+
+  /** Says what an answer waits for that the server has not begun with. */
+  private async watchQueue(answer: Answer, view: TurnView): Promise<void> {
+    if (answer.state !== "waiting") return;
+    const load = await this.host.api.load().catch(() => null); // the request itself will tell what is wrong
+    if (!load || answer.state !== "waiting") return;
+    answer.waits = waitText(load);
+    view.update();
   }
 
   private checkKey(error: unknown): void {

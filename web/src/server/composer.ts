@@ -5,7 +5,7 @@ import { count } from "../format";
 import { el } from "../page";
 import { snapshotName, type TextDocument } from "./conversation";
 import { documentChip } from "./document_chip";
-import { joined, type FitReport } from "./fit";
+import { listed, type FitReport } from "./fit";
 
 /** Pasted text of at least this length becomes a document. */
 const kLongPaste = 2000;
@@ -91,9 +91,9 @@ export function composer(actions: ComposerActions): Composer {
     if (documents.length === 0) return;
     try {
       const answer = await actions.check(area.value.trim(), documents);
-      if (mine === checks) report({ ...answer, problem: joined(before, answer.problem) });
+      if (mine === checks) report({ ...answer, problem: listed(before, answer.problem) });
     } catch (error) {
-      if (mine === checks) say(joined(before, (error as Error).message));
+      if (mine === checks) say(listed(before, (error as Error).message));
     }
   };
   const draw = () => {
@@ -157,7 +157,7 @@ export function composer(actions: ComposerActions): Composer {
       await actions.readFile(each).then((document) => read.push(document),
         (error: Error) => problems.push(error.message));
     }
-    replace([...documents, ...read], joined(...problems));
+    replace([...documents, ...read], listed(...problems));
     area.focus();
   };
   draw();

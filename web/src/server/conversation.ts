@@ -20,6 +20,8 @@ export interface Answer {
   finish?: string;
   error?: string;
   progress?: Progress;
+  /** What a waiting answer waits for; not kept. */
+  waits?: string;
   /** Milliseconds from sending the request to the first text. */
   first_ms?: number;
   /** Without the positions, which would exceed what browsers can store. */

@@ -33,6 +33,9 @@ function advice(fit: Fit): string {
 /** Those that say something, as one text. */
 export const joined = (...sentences: string[]) => sentences.filter((s) => s !== "").join(" ");
 
+/** The problems that there are, each in a line of its own: server and browser end theirs without a full stop. */
+export const listed = (...problems: string[]) => problems.filter((s) => s !== "").join("\n");
+
 /** `documents`: those of the message, of which the last one was added last; `isFirst`: no turn comes before. */
 export function fitReport(fit: Fit, documents: TextDocument[], isFirst: boolean): FitReport {
   const report: FitReport = { problem: "", note: "", keep: 0 };

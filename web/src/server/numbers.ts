@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The numbers beside an answer: what was kept, how long it took, and two answers compared.
 import { bytes, count, number, percent, seconds } from "../format";
+import type { ServerLoad } from "./api";
 import type { Answer } from "./conversation";
 import type { Kv, Progress } from "./types";
 
@@ -30,6 +31,15 @@ export function progressText(progress: Progress): string {
   const eta = etaSeconds(progress);
   const left = eta === null ? "" : `, about ${etaText(eta)} left`;
   return `Reading the prompt: ${count(progress.processed)} of ${count(progress.total)} tokens${left}`;
+}
+
+/** What a request that the server has not begun with waits for; "" where nothing is before it. */
+export function waitText({ waiting, reading, answering }: ServerLoad): string {
+  const others = Math.max(0, waiting - 1);
+  const queue = others > 0 ? ` ${count(others)} other ${others === 1 ? "request waits" : "requests wait"} as well.` : "";
+  if (reading > 0) return `Waiting: the server reads another prompt first.${queue}`;
+  if (answering > 0) return `Waiting: the server writes other answers, and has no room for this one yet.${queue}`;
+  return "";
 }
 
 /** How many times smaller the cache has become; 1 if it is kept whole. */
@@ -94,10 +104,11 @@ const kTokensToTime = 16;
 /** One line that compares a compressed answer with the full cache's; "" until both exist. */
 export function comparison(compressed: Answer, full: Answer): string {
   if (!compressed.kv || !full.kv) return "";
-  const parts = [`the cache is ${times(full.kv.bytes_after / Math.max(1, compressed.kv.bytes_after))} smaller`];
+  const smaller = full.kv.bytes_after / Math.max(1, compressed.kv.bytes_after);
+  const parts = [times(smaller) === times(1) ? "both caches have the same size" : `the cache is ${times(smaller)} smaller`];
   const [a, b] = [compressed, full].map(({ timings }) =>
     timings && timings.predicted_n >= kTokensToTime ? timings.predicted_per_second : 0);
-  if (a > 0 && b > 0) parts.push(`tokens come ${times(a / b)} as fast`);
+  if (a > 0 && b > 0) parts.push(times(a / b) === times(1) ? "tokens come as fast" : `tokens come ${times(a / b)} as fast`);
   const finished = compressed.state === "done" && full.state === "done";
   if (finished) parts.push(compressed.text === full.text ? "the answers are the same" : "the answers differ");
   const line = parts.join(", ");

@@ -27,6 +27,28 @@ function select(options: string[], chosen: string): HTMLSelectElement {
   return control;
 }
 
+/** Says why a value can't be used, and what is used instead; "" when it can. */
+function explain(box: HTMLElement, control: HTMLElement, reason: string): void {
+  box.querySelector(".reason")?.remove();
+  const about = [control.id + "-help"].filter((id) => box.querySelector(`#${id}`));
+  control.setAttribute("aria-invalid", String(reason !== ""));
+  if (reason) {
+    const id = `${control.id}-reason`;
+    control.after(el("small", { class: "reason", role: "alert", id }, reason));
+    about.unshift(id);
+  }
+  if (about.length > 0) control.setAttribute("aria-describedby", about.join(" "));
+  else control.removeAttribute("aria-describedby");
+}
+
+/** `used`: the value that stays in force. */
+function refusal(param: Param, given: unknown, used: string): string {
+  const range = rangeText(param);
+  const whole = param.type === "integer" ? "a whole number" : "a number";
+  const what = typeof given === "number" && Number.isFinite(given) ? given.toLocaleString("en-US", { maximumFractionDigits: 6 }) : "This";
+  return `${what} can't be used: it must be ${whole}${range ? `, ${range}` : ""}. ${used} stays in force.`;
+}
+
 const words = (name: string) => name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
 
 /** The field for one parameter; a value that the server would refuse is marked and not stored. */
@@ -53,7 +75,8 @@ function paramField(policy: Policy, param: Param, settings: Settings, changed: (
   mark();
   control.addEventListener("change", () => {
     const given = read();
-    control.setAttribute("aria-invalid", String(!isValid(param, given)));
+    const used = settings.params[policy.name]?.[param.name] ?? inForce(policy, param);
+    explain(box, control, isValid(param, given) ? "" : refusal(param, given, String(used)));
     if (!isValid(param, given)) return;
     setParam(settings, policy, param, given);
     mark();
@@ -137,17 +160,19 @@ function samplingField(usual: Value, param: Param, settings: Settings, changed: 
     placeholder: typeof usual === "number" ? String(Number(usual.toPrecision(6))) : "" });
   input.dataset.sampling = param.name;
   if (settings.sampling[param.name] !== undefined) input.value = String(settings.sampling[param.name]);
+  const box = field(words(param.name), input, param.help);
   input.addEventListener("change", () => {
     const value = input.valueAsNumber;
     const empty = input.value === "" && !input.validity.badInput;
     const valid = empty || isValid(param, value);
-    input.setAttribute("aria-invalid", String(!valid));
+    const used = settings.sampling[param.name] ?? input.placeholder;
+    explain(box, input, valid ? "" : refusal(param, value, String(used) || "No value"));
     if (!valid) return;
     if (empty) delete settings.sampling[param.name];
     else settings.sampling[param.name] = value;
     changed();
   });
-  return field(words(param.name), input, param.help);
+  return box;
 }
 
 function samplingSection(props: Props, settings: Settings, changed: () => void): HTMLElement {

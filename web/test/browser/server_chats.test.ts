@@ -189,3 +189,72 @@ test("snapshots of another model are shown, but not offered", async () => {
   await page.locator("[data-setting=policy]").waitFor(); // each question chooses from every row
   await close();
 });
+
+test("problems of several files stand in lines of their own", async () => {
+  const { page, close } = await open(server.url);
+  await message(page).waitFor();
+  const file = (name: string) => ({ name, mimeType: "text/plain", buffer: Buffer.from("") });
+  await page.getByLabel("Documents to attach").setInputFiles([file("a.txt"), file("b.txt")]);
+  const problem = page.locator(".composer .error");
+  await problem.waitFor();
+  assert.equal(await problem.innerText(), "“a.txt” is empty\n“b.txt” is empty");
+  await shot(page, "problems");
+  await close();
+});
+
+test("a value that can't be used says why", async () => {
+  for (const scheme of ["light", "dark"] as const) {
+    const { page, close } = await open(server.url, { scheme });
+    const budget = page.locator("[data-param=budget]");
+    await budget.fill("0");
+    await budget.blur();
+    const reason = page.locator(".reason");
+    assert.match(await reason.innerText(), /^0 can't be used: it must be a whole number, from 1\. 64 stays in force\.$/);
+    assert.ok((await budget.getAttribute("aria-describedby"))!.startsWith((await reason.getAttribute("id"))!));
+    assert.deepEqual(await accessibilityProblems(page), []);
+    await shot(page, `reason-${scheme}`);
+    await budget.fill("100");
+    await budget.blur();
+    assert.equal(await reason.count(), 0);
+    assert.equal(await budget.getAttribute("aria-invalid"), "false");
+    await close();
+  }
+});
+
+test("settings do not lie over the chat when the window becomes narrow", async () => {
+  const { page, close } = await open(server.url);
+  await page.locator("aside").waitFor();
+  await page.setViewportSize({ width: 400, height: 850 });
+  await page.locator("aside").waitFor({ state: "hidden" });
+  await message(page).waitFor();
+  await page.locator("[data-do=settings]").click();
+  await message(page).waitFor({ state: "hidden" });
+  await page.setViewportSize({ width: 420, height: 850 }); // it stays where somebody wants it
+  await page.locator("aside").waitFor();
+  await page.locator("[data-do=settings]").click();
+  await page.setViewportSize({ width: 1280, height: 850 });
+  await page.locator("aside").waitFor();
+  await message(page).waitFor();
+  await close();
+});
+
+test("a message that waits behind another prompt says so", async () => {
+  for (const [scheme, width] of [["light", 1280], ["dark", 400]] as const) {
+    const { page, close } = await open(server.url, { scheme, width });
+    let go = () => {};
+    const held = new Promise<void>((resolve) => (go = resolve));
+    await page.route("**/v1/chat/completions", async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.route("**/metrics", (route) => route.fulfill({ body:
+      'snapkv_sessions{state="waiting"} 2\nsnapkv_sessions{state="reading"} 1\n' }));
+    await send(page, question);
+    await page.getByText("Waiting: the server reads another prompt first. 1 other request waits as well.").waitFor();
+    await shot(page, `waits-${scheme}-${width}`);
+    go();
+    await finished(page);
+    assert.ok(!(await answers(page).first().innerText()).includes("Waiting"));
+    await close();
+  }
+});
