@@ -25,6 +25,7 @@ constexpr Example kExamples[] = {
      "  snapkv run model.gguf\n"
      "  snapkv run llama3:8b report.pdf\n"
      "  snapkv run smollm2 report.pdf notes.md \"What does it cost?\"\n"
+     "  snapkv run book.kv\n"
      "  git log | snapkv run model.gguf \"What has changed?\""},
     {"generate",
      "Examples:\n"
@@ -63,7 +64,8 @@ constexpr Example kExamples[] = {
      "  snapkv compress -m model.gguf -f book.txt -o book.kv --keep-full"},
     {"ask",
      "Examples:\n"
-     "  snapkv ask book.kv -p \"Who is the narrator?\""},
+     "  snapkv ask book.kv -p \"Who is the narrator?\"\n"
+     "  snapkv ask book.kv"},
     {"info",
      "Examples:\n"
      "  snapkv info -m model.gguf\n"
@@ -162,6 +164,7 @@ constexpr std::string_view kUncommon[] = {
     "--body-memory",
     "--prefill-share",
     "--metrics-compat",
+    "--store-limit",
 };
 
 bool is_uncommon(const CLI::Option& option) {

@@ -31,7 +31,7 @@ export function snapshotsView(api: Api, settings: Settings, changed: () => void)
   });
   const element = el("details", { class: "section", "data-section": "Snapshots", open: "" },
     el("summary", {}, "Document snapshots"), list, note, el("label", { class: "keeps" }, "A new one keeps", keeps),
-    el("small", { class: "details" }, "The server decides for every row, unless the document is very long."));
+    el("small", { class: "details" }, "The server keeps every row, unless the document is very long."));
 
   let all: Snapshot[] = [];
   const row = (snapshot: Snapshot): HTMLElement => {
