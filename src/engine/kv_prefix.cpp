@@ -229,7 +229,8 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
   const ModelInfo& info = impl_->model->info();
   validate_kv_type(type, info.head_dim);
   require_range("n_tokens", n_tokens, 0, std::ssize(impl_->tokens));
-  const auto tokens = std::span(impl_->tokens).first(n_tokens > 0 ? n_tokens : impl_->tokens.size());
+  const auto tokens =
+      std::span(impl_->tokens).first(n_tokens > 0 ? n_tokens : impl_->tokens.size());
   Backend& backend = Impl::backend_of(*impl_->model);
   if (backend.is_device()) {
     fail(ErrorCode::kUsage, "rows in a GPU's memory can't be saved: that is for the CPU");

@@ -39,8 +39,7 @@ TEST(AnswerText, BreaksBetweenWords) {
   expect_shown("The quick brown fox jumps over the lazy dog.",
                "The quick brown fox\njumps over the lazy\ndog.\n");
   expect_shown("12345678901234567890 x", "12345678901234567890\nx\n");
-  expect_shown("a  b\n\n  indented line that goes on",
-               "a  b\n\n  indented line that\ngoes on\n");
+  expect_shown("a  b\n\n  indented line that goes on", "a  b\n\n  indented line that\ngoes on\n");
   expect_shown("The quick brown fox jumps over it.", "The quick brown fox jumps over it.\n", 0);
   expect_shown("The quick brown fox", "The quick brown fox\n", 10);  // too narrow to be of use
 }
@@ -48,8 +47,8 @@ TEST(AnswerText, BreaksBetweenWords) {
 TEST(AnswerText, LeavesCodeTablesAndLongWordsWhole) {
   const std::string code =
       "```py\nprint('one two three four five six')\n```\nAnd after it words that break.";
-  expect_shown(code,
-               "```py\nprint('one two three four five six')\n```\nAnd after it words\nthat break.\n");
+  expect_shown(
+      code, "```py\nprint('one two three four five six')\n```\nAnd after it words\nthat break.\n");
   expect_shown("    indented code that is long enough", "    indented code that is long enough\n");
   expect_shown("| one | two | three | four |", "| one | two | three | four |\n");
   const std::string address = "https://example.com/a/very/long/path/to/something";
@@ -58,9 +57,11 @@ TEST(AnswerText, LeavesCodeTablesAndLongWordsWhole) {
 
 TEST(AnswerText, KnowsWideCharacters) {
   expect_shown("一二三四五六七八九十一二", "一二三四五六七八九十\n一二\n");
-  expect_shown("一二三四五六七八九十。一", "一二三四五六七八九\n十。一\n");  // no line begins with a stop
+  expect_shown("一二三四五六七八九十。一",
+               "一二三四五六七八九\n十。一\n");  // no line begins with a stop
   expect_shown("café café café café café", "café café café café\ncafé\n");
-  expect_shown("cafe\u0301 cafe\u0301 cafe\u0301 cafe\u0301 x", "cafe\u0301 cafe\u0301 cafe\u0301 cafe\u0301\nx\n");
+  expect_shown("cafe\u0301 cafe\u0301 cafe\u0301 cafe\u0301 x",
+               "cafe\u0301 cafe\u0301 cafe\u0301 cafe\u0301\nx\n");
 }
 
 }  // namespace answer_text_tests

@@ -153,9 +153,8 @@ TEST_F(DocumentCommands, WithoutAQuestionAChatBegins) {
     ASSERT_EQ(compress(options).code, 0);
     Command chat;
     chat.input = question() + "/undo\n" + question() + question();
-    for (const std::vector<std::string>& words :
-         std::vector<std::vector<std::string>>{{"ask", file_}, {"run", file_},
-                                               {"run", needle_model(), file_}}) {
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"ask", file_}, {"run", file_}, {"run", needle_model(), file_}}) {
       chat.args = words;
       chat.args.insert(chat.args.end(), {"-n", "7", "--temp", "0"});
       if (keeps_all) chat.args.insert(chat.args.end(), {"--kv-budget", "128"});
@@ -163,12 +162,22 @@ TEST_F(DocumentCommands, WithoutAQuestionAChatBegins) {
       EXPECT_EQ(r.code, 0) << r.err;
       EXPECT_EQ(r.out, " 48213.\n 48213.\n 48213.\n") << words[0] << keeps_all << r.err;
     }
+    chat.input = question();
+    chat.args.emplace_back("--cite");
+    const Result cited = run(chat);
+    EXPECT_EQ(cited.code, keeps_all ? 0 : 2) << cited.err;
+    EXPECT_EQ(cited.err.find("The secret number of Rome is 48213.\n") != std::string::npos,
+              keeps_all)
+        << cited.err;
+    chat.args.pop_back();
     chat.input = "/system Be brief.\n/policy budget=64\n";
     const Result refused = run(chat);
     EXPECT_NE(refused.err.find("read with its own system message"), std::string::npos);
     EXPECT_EQ(refused.err.find("chosen when it was stored") != std::string::npos, !keeps_all);
-    const Result once = run({"run", file_, "Question: What is the secret number of Rome?\nAnswer: The "
-                             "secret number of Rome is", "-n", "7", "--temp", "0"});
+    const Result once = run({"run", file_,
+                             "Question: What is the secret number of Rome?\nAnswer: The "
+                             "secret number of Rome is",
+                             "-n", "7", "--temp", "0"});
     EXPECT_EQ(once.out, " 48213.\n") << once.err;
   }
 }

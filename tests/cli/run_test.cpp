@@ -175,7 +175,8 @@ TEST(Run, ComparesTwoCaches) {
   const Result r = run_with({}, {"run", needle_model(), rome_prompt(20), "-n", "7", "--temp", "0",
                                  "--kv-budget", "96", "--compare", "full"});
   EXPECT_EQ(r.code, 0) << r.err;
-  for (const char* part : {"full cache:\n 48213.", "SnapKV:\n 48213.", "the answers are the same"}) {
+  for (const char* part :
+       {"full cache:\n 48213.", "SnapKV:\n 48213.", "the answers are the same"}) {
     EXPECT_TRUE(has_text(r.out, part)) << part << " in\n" << r.out;
   }
   EXPECT_EQ(run_with({}, {"run", needle_model(), "What?", "--compare", "full", "--cite"}).code, 2);

@@ -39,8 +39,8 @@ class StoredDocuments : public ::testing::Test {
     return run(command);
   }
   Result ask(const std::string& file, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> args = {"run", needle_model(), file, kQuestion,
-                                     "-n",  "7",            "--temp", "0"};
+    std::vector<std::string> args = {"run", needle_model(), file, kQuestion, "-n",
+                                     "7",   "--temp",       "0"};
     args.insert(args.end(), more.begin(), more.end());
     return snapkv(args);
   }
@@ -72,8 +72,8 @@ TEST_F(StoredDocuments, AreReadOnce) {
 TEST_F(StoredDocuments, TheChatUsesThemToo) {
   const std::string file = document("rome.txt");
   for (const char* note : {kStored, kUsed}) {
-    std::vector<std::string> args = {"run",    needle_model(), file, "--chat-template",
-                                     plain_template(), "--temp",   "0",  "-n", "7"};
+    std::vector<std::string> args = {
+        "run", needle_model(), file, "--chat-template", plain_template(), "--temp", "0", "-n", "7"};
     TerminalSession terminal(args, home_);
     terminal.wait_for("the next message begins with it");
     terminal.type(question());
@@ -86,8 +86,8 @@ TEST_F(StoredDocuments, TheChatUsesThemToo) {
 
 TEST_F(StoredDocuments, AreNotMadeWhereNobodyWantsThem) {
   const std::string file = document("rome.txt");
-  for (const std::vector<std::string>& off : std::vector<std::vector<std::string>>{
-           {"--no-store"}, {"--store-limit", "0"}}) {
+  for (const std::vector<std::string>& off :
+       std::vector<std::vector<std::string>>{{"--no-store"}, {"--store-limit", "0"}}) {
     const Result r = ask(file, off);
     EXPECT_EQ(r.out, " 48213.\n") << r.err;
     EXPECT_FALSE(contains(r.err, "stored")) << r.err;
@@ -131,7 +131,8 @@ TEST_F(StoredDocuments, ThatAreDamagedAreReadAgain) {
   const auto is_read_again = [&] {
     const Result r = ask(file);
     EXPECT_EQ(r.out, " 48213.\n") << r.err;
-    EXPECT_TRUE(contains(r.err, "is read again, since what was stored of it can't be used")) << r.err;
+    EXPECT_TRUE(contains(r.err, "is read again, since what was stored of it can't be used"))
+        << r.err;
     EXPECT_TRUE(contains(r.err, kStored)) << r.err;
   };
   break_at(size - 5000, std::string(200, '\x7f'));  // rows, which are checked when they are used
@@ -160,7 +161,8 @@ TEST_F(StoredDocuments, AFolderThatCannotBeMadeIsANote) {
   const Result r = ask(document("rome.txt"));
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.out, " 48213.\n");
-  EXPECT_TRUE(contains(r.err, "is not stored for further questions: can't make the folder")) << r.err;
+  EXPECT_TRUE(contains(r.err, "is not stored for further questions: can't make the folder"))
+      << r.err;
 }
 
 }  // namespace stored_documents_tests

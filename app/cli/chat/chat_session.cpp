@@ -120,8 +120,7 @@ void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& cal
   if (stores && rows_) store_->save(*rows_);
 }
 
-void ChatSession::read_after_document(std::span<const int32_t> tokens,
-                                      const Callbacks& callbacks) {
+void ChatSession::read_after_document(std::span<const int32_t> tokens, const Callbacks& callbacks) {
   is_current_ = false;
   session_.reset();
   session_.load(*options_.document->compressed);
@@ -188,7 +187,12 @@ void ChatSession::read(const Callbacks& callbacks, Reply& result) {
 
 /// Where the answer comes from: the documents before the messages' own paragraphs.
 std::vector<CitedPassage> ChatSession::sources() {
+  std::string text;  // of the stored document
   std::vector<std::string_view> documents;
+  if (chooses_anew()) {
+    text = chat::document_text(*model_, document()->file.form, document()->rows->tokens());
+    documents.push_back(text);
+  }
   for (const Json& turn : conversation_.turns()) {
     if (turn.at("role") != "user") continue;
     documents.push_back(text_before_question(turn.at("content").get_ref<const std::string&>()));

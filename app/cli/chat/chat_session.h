@@ -128,7 +128,7 @@ class ChatSession {
   ChatMessages conversation_;
   std::unique_ptr<DocumentRows> store_;  // null: none
   std::string document_;                 // what the first message begins with
-  bool is_current_ = false;  // the session holds the conversation up to the last answer
+  bool is_current_ = false;              // the session holds the conversation up to the last answer
   /// Every row of the last conversation that was read as a whole, for those that begin like it;
   /// null if it would take too much memory.
   std::shared_ptr<const KvPrefix> rows_;

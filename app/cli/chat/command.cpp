@@ -61,8 +61,10 @@ chat::Document open_stored(ChatCommandSettings& s) {
          "question",
          s.stored_document);
   }
-  if (s.cites) {
-    fail(ErrorCode::kUsage, "--cite needs a question: there are no sources in a chat about {}",
+  if (s.cites && !document.file.keeps_all) {
+    fail(ErrorCode::kUsage,
+         "--cite: {} holds what was chosen of the document, and not its text; a file of compress "
+         "--keep-full has both",
          s.stored_document);
   }
   s.cache = document_cache(s.cache, document.file, s.stored_document);

@@ -217,7 +217,8 @@ void ChatShell::load(const std::string& text) {
   const std::string path = required_path(text, "load");
   ChatMessages loaded = ChatMessages::load(path);
   if (session_.document() != nullptr && !loaded.system().empty()) {
-    fail(ErrorCode::kUsage, "{} has a system message, and the document was read with its own", path);
+    fail(ErrorCode::kUsage, "{} has a system message, and the document was read with its own",
+         path);
   }
   session_.set_conversation(std::move(loaded));
   const ChatMessages& conversation = session_.conversation();
@@ -260,7 +261,8 @@ void ChatShell::add_text(const std::string& name, const std::string& text) {
     too_long_name_ = name;
     fail(ErrorCode::kContextExceeded,
          "{} was not added: it has {}, which makes {} with the chat, and the context is {}\n"
-         "/file first adds as much of its beginning as fits, as /file first PATH does at once; a model with a longer context reads "
+         "/file first adds as much of its beginning as fits, as /file first PATH does at once; a "
+         "model with a longer context reads "
          "all of it{}",
          name, plural(n_tokens, "token"), n_all, n_ctx,
          n_ctx < session_.session().model().info().n_ctx_train ? ", as does a larger --ctx-size"
@@ -301,11 +303,11 @@ bool ChatShell::fits(const std::string& text) const {
 void ChatShell::add_first_part() {
   const std::string part = fitting_part(too_long_);
   if (part.empty()) fail(ErrorCode::kContextExceeded, "the context has no room for any of it");
-  add_text(fmt::format(
-               "the first {:.0f}% of {}",
-               100.0 * static_cast<double>(part.size()) / static_cast<double>(too_long_.size()),
-               too_long_name_),
-           part);
+  add_text(
+      fmt::format("the first {:.0f}% of {}",
+                  100.0 * static_cast<double>(part.size()) / static_cast<double>(too_long_.size()),
+                  too_long_name_),
+      part);
   too_long_.clear();
   document_failed_ = false;
 }

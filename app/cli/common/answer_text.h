@@ -37,16 +37,16 @@ class AnswerText {
 
   size_t width_;
   std::function<void(std::string_view)> write_;
-  std::string out_;          // what write() has placed
-  std::string line_begin_;   // of the text's line, as much as tells what it is
-  bool in_code_ = false;     // between lines of ``` or ~~~
-  size_t column_ = 0;        // of the terminal's line
-  std::string blanks_;       // before the word
-  std::string word_;         // held back
+  std::string out_;         // what write() has placed
+  std::string line_begin_;  // of the text's line, as much as tells what it is
+  bool in_code_ = false;    // between lines of ``` or ~~~
+  size_t column_ = 0;       // of the terminal's line
+  std::string blanks_;      // before the word
+  std::string word_;        // held back
   size_t word_columns_ = 0;
-  bool is_joined_ = false;   // the word's last character joins the next one to it
-  bool is_long_ = false;     // the word is wider than a line, and is written as it comes
-  size_t n_newlines_ = 0;    // held back
+  bool is_joined_ = false;  // the word's last character joins the next one to it
+  bool is_long_ = false;    // the word is wider than a line, and is written as it comes
+  size_t n_newlines_ = 0;   // held back
 };
 
 }  // namespace snapkv::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The prompt of a command: -p TEXT, -f FILE (- for what is piped in), or a document with a question.
-// Nothing else reads stdin, so that a loop which reads its own lines from there keeps them.
+// The prompt of a command: -p TEXT, -f FILE (- for what is piped in), or a document with a
+// question. Nothing else reads stdin, so that a loop which reads its own lines from there keeps
+// them.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // snapkv ask: answers questions about a document that `snapkv compress` has read.
-#include "cli/document/ask.h"
-
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -28,6 +26,7 @@
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
+#include "cli/document/ask.h"
 #include "cli/generate/cite.h"
 #include "cli/generate/generation.h"
 #include "cli/generate/limit_options.h"
@@ -161,7 +160,8 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   Sampler sampler(s.sampler);
   const chat::Document document = chat::open_document(s.document, nullptr);
   const chat::DocumentFile& file = document.file;
-  session_options(document_cache(s.cache, file, s.document), s.n_ctx);  // refuses invalid options before a model is loaded
+  session_options(document_cache(s.cache, file, s.document),
+                  s.n_ctx);  // refuses invalid options before a model is loaded
   if (s.cites && !file.keeps_all) {
     fail(ErrorCode::kUsage,
          "--cite: {} holds what was chosen of the document, and not its text; a file of compress "

@@ -101,9 +101,7 @@ void DocumentRows::set_document(std::vector<int32_t> tokens) {
   path_ = folder_.path_of(key.value());
 }
 
-void DocumentRows::note(const std::string& text) const {
-  note_(fmt::format("{} {}", name_, text));
-}
+void DocumentRows::note(const std::string& text) const { note_(fmt::format("{} {}", name_, text)); }
 
 std::shared_ptr<const KvPrefix> DocumentRows::load() {
   std::error_code error;
@@ -131,19 +129,20 @@ void DocumentRows::note_use(int64_t n_tokens) const {
 bool DocumentRows::wants_rows(int64_t n_prompt, const SessionOptions& options) {
   if (!is_usable() || policy_info(options.kv.name).observes) return false;
   const ModelInfo& info = model_->info();
-  const uint64_t bytes =
-      kv_row_bytes(info, stored_kv_type(info)) * info.n_layer * document_.size();
+  const uint64_t bytes = kv_row_bytes(info, stored_kv_type(info)) * info.n_layer * document_.size();
   if (bytes > settings_.limit) {
-    note(fmt::format("is not stored for further questions: it would take {}, and --store-limit is "
-                     "{}",
-                     format_bytes(bytes), format_bytes(settings_.limit)));
+    note(
+        fmt::format("is not stored for further questions: it would take {}, and --store-limit is "
+                    "{}",
+                    format_bytes(bytes), format_bytes(settings_.limit)));
     return false;
   }
   const size_t memory = KvPrefix::bytes_for(info, options, n_prompt);
   if (options.memory_limit == 0 && memory <= free_memory() / kMemoryShare) return true;
-  note(fmt::format("is not stored for further questions: all its rows would take {} of memory "
-                   "while it is read; snapkv compress stores what is chosen of it",
-                   format_bytes(memory)));
+  note(
+      fmt::format("is not stored for further questions: all its rows would take {} of memory "
+                  "while it is read; snapkv compress stores what is chosen of it",
+                  format_bytes(memory)));
   return false;
 }
 
@@ -160,9 +159,10 @@ void DocumentRows::save(const KvPrefix& rows) {
     folder_.remove_abandoned();
     rows.save(*path_, type, stored_notes(name_), /*zstd_level=*/0, n_tokens);
     std::error_code error;
-    note(fmt::format("is stored for further questions, in {} (--no-store does not; snapkv "
-                     "documents lists them)",
-                     format_bytes(std::filesystem::file_size(*path_, error))));
+    note(
+        fmt::format("is stored for further questions, in {} (--no-store does not; snapkv "
+                    "documents lists them)",
+                    format_bytes(std::filesystem::file_size(*path_, error))));
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kCancelled) throw;
     note(fmt::format("is not stored for further questions: {}", e.what()));

@@ -33,8 +33,8 @@ void add_store_options(CLI::App& app, StoreSettings& settings);
 /// read, and a few are computed as fast as they are copied. 0: none.
 int64_t usable_rows(const KvPrefix& rows, std::span<const int32_t> prompt, const PolicyConfig& kv);
 
-/// Whether an error of reading a prompt after stored rows is one of their file: damage, or a context
-/// for which the model rotates keys otherwise.
+/// Whether an error of reading a prompt after stored rows is one of their file: damage, or a
+/// context for which the model rotates keys otherwise.
 bool is_of_file(const Error& error);
 
 class DocumentRows {

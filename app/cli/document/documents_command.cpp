@@ -58,13 +58,12 @@ std::string document_table(const std::vector<StoredDocument>& documents) {
   for (const auto& row : rows) widest = std::max(widest, n_columns(row[0]));
   std::string text;
   for (const auto& row : rows) {
-    text += fmt::format("{}{}  {:>7}  {:>10}  {:<14}  {}\n", row[0],
-                        std::string(widest - n_columns(row[0]), ' '), row[1], row[2], row[3],
-                        row[4]);
+    text +=
+        fmt::format("{}{}  {:>7}  {:>10}  {:<14}  {}\n", row[0],
+                    std::string(widest - n_columns(row[0]), ' '), row[1], row[2], row[3], row[4]);
   }
   return text + fmt::format("\n{} in {}. snapkv documents --clear removes them.\n",
-                            format_bytes(total),
-                            printable(StoredDocuments::default_folder()));
+                            format_bytes(total), printable(StoredDocuments::default_folder()));
 }
 
 std::string documents_json(const std::vector<StoredDocument>& documents) {
@@ -127,7 +126,8 @@ int run_documents(const DocumentsSettings& s) {
 
 Command add_documents_command(CLI::App& root) {
   auto s = std::make_shared<DocumentsSettings>();
-  CLI::App* app = root.add_subcommand("documents", "List or clear the documents that run has stored");
+  CLI::App* app =
+      root.add_subcommand("documents", "List or clear the documents that run has stored");
   app->add_option("NAME", s->names, "Only the documents of this name")->type_name("[NAME...]");
   auto* const clear = app->add_flag("--clear", s->clear, "Remove them");
   app->add_flag("--json", s->as_json, "Print a JSON list instead of a table")->excludes(clear);

@@ -136,7 +136,7 @@ void StoredDocuments::remove_abandoned() const {
 
 std::string stored_notes(const std::string& name) {
   return Json{{"kind", kStoredKind}, {"name", name}}.dump(-1, ' ', false,
-                                                         Json::error_handler_t::replace);
+                                                          Json::error_handler_t::replace);
 }
 
 }  // namespace snapkv::cli

@@ -68,7 +68,8 @@ export function facts(answer: Answer): Fact[] {
     all.push(
       { name: "kept", label: "tokens kept", value: count(kv.tokens_kept), of: `of ${count(kv.tokens_before)}` },
       { name: "bytes", label: "cache", value: bytes(kv.bytes_after), of: `of ${bytes(kv.bytes_before)}` },
-      { name: "ratio", label: "smaller", value: times(ratio(kv)) });
+      times(ratio(kv)) === times(1) ? { name: "ratio", label: "kept", value: "all" }
+        : { name: "ratio", label: "smaller", value: times(ratio(kv)) });
   }
   if (answer.first_ms !== undefined) {
     all.push({ name: "first", label: "first token", value: seconds(answer.first_ms / 1000) });
