@@ -124,6 +124,23 @@ TEST(Long, RunReadsWhatIsTooLongByItself) {
   EXPECT_EQ(r.out, " 48213.") << r.err;
 }
 
+TEST(Long, CompressStoresTheBeginning) {
+  const std::string file = make_file("long.txt", kFact + "\n\n" + document());
+  const std::string out = make_folder() + "/long.kv";
+  const auto compress = [&](const char* way) {
+    return run(
+        {"compress", "-m", needle_model(), "-f", file, "-o", out, "-c", "1200", "--long", way});
+  };
+  EXPECT_EQ(compress("refuse").code, 5);
+  EXPECT_EQ(compress("parts").code, 2);
+  const Result made = compress("first");
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_NE(made.err.find("storing the first "), std::string::npos) << made.err;
+  const Result asked = run(
+      {"ask", out, "-p", std::string("\n\n") + kQuestion, "-n", "7", "--temp", "0", "-c", "1200"});
+  EXPECT_EQ(asked.out, " 48213.\n") << asked.err;
+}
+
 TEST(Long, CtrlCEndsTheReadingOfParts) {
   Command command;
   command.args = generate({"-p", kQuestion, "--long", "parts"});

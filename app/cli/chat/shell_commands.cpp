@@ -261,9 +261,9 @@ void ChatShell::add_text(const std::string& name, const std::string& text) {
     too_long_name_ = name;
     fail(ErrorCode::kContextExceeded,
          "{} was not added: it has {}, which makes {} with the chat, and the context is {}\n"
-         "/file first adds as much of its beginning as fits, as /file first PATH does at once; a "
-         "model with a longer context reads "
-         "all of it{}",
+         "/file first adds as much of its beginning as fits, as /file first PATH does at once; "
+         "snapkv run MODEL FILE QUESTION reads such a document in parts; a model with a longer "
+         "context reads all of it{}",
          name, plural(n_tokens, "token"), n_all, n_ctx,
          n_ctx < session_.session().model().info().n_ctx_train ? ", as does a larger --ctx-size"
                                                                : "");

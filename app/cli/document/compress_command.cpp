@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/stop_check.h"
@@ -23,6 +26,8 @@
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
+#include "long_documents/condensed.h"
+#include "long_documents/plan.h"
 #include "snapkv/prefill.h"
 
 namespace snapkv::cli {
@@ -39,6 +44,7 @@ struct CompressSettings {
   ChatSettings chat;
   int64_t n_ctx = 0;
   std::string output;
+  std::string long_mode = "refuse";
   bool keep_full = false;
   uint64_t full_limit = chat::kFullLimit;
   int zstd_level = 0;
@@ -71,6 +77,12 @@ void add_options(CLI::App& app, CompressSettings& s) {
       ->default_str(std::to_string(chat::kZstdLevel))  // the value of --zstd alone
       ->type_name("LEVEL");
   add_context_option(app, s.n_ctx, "document, question and answer");
+  app.add_option("--long", s.long_mode,
+                 "What is done with a document longer than the context: first stores as much of "
+                 "its beginning as leaves room for a question; refuse is an error")
+      ->check(CLI::IsMember({"first", "refuse"}))
+      ->type_name("WAY")
+      ->capture_default_str();
   s.chat.add_options(app);
   add_model_options(app, s.model);
   add_running_options(app, s.model);
@@ -125,17 +137,41 @@ std::string summary(const CompressSettings& s, const Session& session, bool keep
   return text;
 }
 
+/// The text, or with --long first as much of its beginning as leaves room for a question and an
+/// answer.
+std::string fitting_text(const CompressSettings& s, const Model& model,
+                         const chat::DocumentForm& form, std::string text) {
+  constexpr int64_t kRoom = 1024;  // tokens
+  const int64_t n_ctx = s.n_ctx > 0 ? s.n_ctx : model.info().n_ctx_train;
+  if (s.long_mode == "refuse") {
+    refuse_hopeless_length(model, text, s.n_ctx);
+    return text;
+  }
+  if (std::ssize(model.tokenize(chat::document_part(form, text))) <= n_ctx) return text;
+  const int64_t n_form = std::ssize(model.tokenize(chat::document_part(form, "")));
+  const long_documents::LongPlan plan = long_documents::plan_reading(
+      {text, {}}, "", long_documents::LongMode::first,
+      {.n_once = n_ctx - n_form - std::min(kRoom, n_ctx / 4)},
+      [&](std::string_view part) { return std::ssize(model.tokenize(part, false)); });
+  write_stderr(fmt::format(
+      "snapkv: the document has about {}, more than the context of {}: storing the first {}, {}% "
+      "of it\n",
+      plural(plan.n_document, "token"), n_ctx, plural(plan.n_read, "token"),
+      100 * plan.n_read / plan.n_document));
+  return long_documents::condense({text, {}}, plan).text;
+}
+
 int run_compress(const CompressSettings& s, const CommonSettings& common) {
   const StopCheck stop(interrupted);
   session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   require_model(s.model);
-  const std::string text = s.document.read();
+  std::string text = s.document.read();
   if (!utf8::is_valid(text)) fail(ErrorCode::kUsage, "the document is not valid UTF-8");
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   progress.clear();
-  refuse_hopeless_length(*model, text, s.n_ctx);
   const chat::DocumentForm form = form_of(*model, s);
+  text = fitting_text(s, *model, form, std::move(text));
   const std::string notes =
       chat::document_notes(form, std::filesystem::absolute(s.model.path).string(), "");
   Session session(model, session_options(s.cache, s.n_ctx, &model->info()));

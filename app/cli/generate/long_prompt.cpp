@@ -67,12 +67,18 @@ std::string place_text(const TextPart& part) {
 class PartReader {
  public:
   PartReader(const LongRun& run, const LongDocument& document, std::string_view question,
-             const LongPlan& plan, ProgressDisplay& progress)
-      : run_(run), document_(document), question_(question), plan_(plan), progress_(progress) {
+             const LongPlan& plan, int64_t n_once, ProgressDisplay& progress)
+      : run_(run),
+        document_(document),
+        question_(question),
+        plan_(plan),
+        n_once_(n_once),
+        progress_(progress) {
     for (const TextPart& part : plan.parts) n_all_ += part.n_tokens;
   }
 
-  /// Seconds that all parts will take, from short readings of the first one.
+  /// Seconds that all parts and the answer after them will take, from short readings of the first
+  /// part.
   double estimate() {
     const std::vector<int32_t> tokens = tokens_of(0);
     const auto measure = [&](int64_t n) {
@@ -90,8 +96,12 @@ class PartReader {
     };
     const long_documents::Reading shorter = measure(128), longer = measure(512);
     constexpr double kTypicalAnswer = 40;  // tokens
-    return long_documents::estimate_seconds(run_.model->info(), shorter, longer, plan_.parts) +
-           step_seconds_ * kTypicalAnswer * static_cast<double>(plan_.parts.size());
+    constexpr int64_t kTypicalSources = 500;
+    const auto n_parts = std::ssize(plan_.parts);
+    std::vector<TextPart> readings = plan_.parts;
+    readings.push_back({.n_tokens = std::min(n_once_, n_parts * kTypicalSources)});
+    return long_documents::estimate_seconds(run_.model->info(), shorter, longer, readings) +
+           step_seconds_ * kTypicalAnswer * static_cast<double>(readings.size());
   }
 
   std::vector<PartAnswer> read() {
@@ -163,6 +173,7 @@ class PartReader {
   const LongDocument& document_;
   const std::string_view question_;
   const LongPlan& plan_;
+  const int64_t n_once_;  // tokens that the answer after the parts may be made from
   ProgressDisplay& progress_;
   int64_t n_all_ = 0, n_done_ = 0;
   double step_seconds_ = 0;
@@ -225,7 +236,7 @@ LongPrompt read_long(const LongRun& run, const PromptText& prompt, LongMode mode
     found.condensed = long_documents::condense(document, plan);
     return found;
   }
-  PartReader reader(run, document, question, plan, progress);
+  PartReader reader(run, document, question, plan, room.n_once, progress);
   const double seconds = reader.estimate();
   progress.clear();
   write_stderr(fmt::format("{}reading it in {}, in about {}\n", length,
