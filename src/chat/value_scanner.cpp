@@ -34,6 +34,11 @@ std::string escape(char c) {
 bool ValueScanner::push(char c) {
   if (complete_) return false;
   if (quote_ != 0) return push_in_string(c);
+  if (expects_brace_) {
+    expects_brace_ = false;
+    complete_ = levels_.empty();
+    return c == '}';
+  }
   if (is_space(c)) {
     text_ += c;
     return true;
@@ -93,6 +98,11 @@ bool ValueScanner::end_string() {
 }
 
 bool ValueScanner::open(char c) {
+  const bool follows_brace = text_.ends_with('{') && levels_.back().is_call;
+  if (follows_brace && c == '{' && !levels_.back().is_double) {
+    levels_.back().is_double = true;
+    return true;
+  }
   if (levels_.size() == static_cast<size_t>(kMostJsonDepth)) return false;
   Level next{c == '{' ? '}' : c == '[' ? ']' : ')', false, false, c == '{'};
   if (holds_ == Holds::calls) {
@@ -110,9 +120,10 @@ bool ValueScanner::open(char c) {
 
 bool ValueScanner::close(char c) {
   if (levels_.back().closing != c) return false;
+  expects_brace_ = levels_.back().is_double;
   levels_.pop_back();
   text_ += c;
-  complete_ = levels_.empty();
+  complete_ = levels_.empty() && !expects_brace_;
   return true;
 }
 

@@ -22,7 +22,8 @@ class ValueScanner {
   bool push(char c);
   bool complete() const { return complete_; }
   /// The value so far. Line breaks and the like inside JSON's strings, which models write although
-  /// JSON does not allow them, are escaped.
+  /// JSON does not allow them, are escaped, and a call in {{ }}, as the template of Qwen2.5 Coder
+  /// shows it by mistake, has single braces.
   const std::string& text() const { return text_; }
 
  private:
@@ -31,6 +32,7 @@ class ValueScanner {
     char closing;
     bool is_call, is_list;
     bool expects_key;
+    bool is_double = false;  // a call in {{ }}
   };
 
   bool is_json() const { return holds_ != Holds::python; }
@@ -47,6 +49,7 @@ class ValueScanner {
   bool escaped_ = false;
   size_t string_begin_ = 0;  // in text_, of its quote
   std::string key_;          // last key of a call's object
+  bool expects_brace_ = false;  // the second one after a call in {{ }}
   bool complete_ = false;
 };
 

@@ -126,6 +126,13 @@ TEST(CallFinder, ReadsTheSpellingsThatModelsUse) {
           {"```json\n{\"name\": \"write\", \"arguments\": {\"path\": \"a\", \"content\": "
            "\"x\n\ty\"}}\n```",
            "|call write({\"path\":\"a\",\"content\":\"x\\n\\ty\"})"},
+          // as the template of Qwen2.5 Coder shows it
+          {"{{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}}", kRome},
+          {"<tool_call>\n{{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}}\n</tool_call>",
+           kRome},
+          {"[{{\"name\": \"get_all\"}}, {{\"name\": \"get\", \"arguments\": {\"city\": "
+           "\"Rome\"}}}]",
+           "|call get_all({})" + kRome},
           // a fence that is not closed
           {"```json\n{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}", kRome},
           {"[get(city='It\\'s \"R\"', where={\"lat\": -1.5}, tags=['a', \"b\"])]",
@@ -189,7 +196,8 @@ TEST(CallFinder, LeavesTextAlone) {
            "[get(city=\"Rome\"", "[get(\"Rome\")]", "[got(city=\"Rome\")]", "[1, 2]", "[x]",
            "<function=get>{\"city\": 1}</function>", "<function=got>{}</function>", "<tool_ca",
            "[TOOL_CALLS]other[ARGS]{}", "<|tool_call|>[1]", "<tools>none</tools>", "{}", "[]",
-           "{\"tool_calls\": []}"}) {
+           "{\"tool_calls\": []}", "{{\"name\": \"get_all\"} ", "{{{\"name\": \"get_all\"}}}",
+           "{{\"name\": \"get_all\"}"}) {
     cases.push_back({text, "|" + text});
   }
   expect_all(weather_syntax(), cases);
