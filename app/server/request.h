@@ -108,6 +108,9 @@ struct Request {
   double timeout = 0;
   /// What is done otherwise than the client asked for; its answer's header says so.
   std::vector<std::string> warnings;
+  /// What is ignored or has another name to the model, without a difference to the client; the
+  /// server's log says so where it is verbose.
+  std::vector<std::string> notes;
 };
 
 struct TokenProbability {

@@ -2,6 +2,7 @@
 #include "server/service.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "server/api/endpoints.h"
@@ -26,7 +27,15 @@ bool all_lines_are_known(const httplib::Request& request, const Connection& conn
 }  // namespace
 
 Service::Service(HttpServer& http, ServiceOptions options)
-    : http_(http), options_(std::move(options)), access_(options_.api_keys, options_.only_local) {
+    : http_(http),
+      options_(std::move(options)),
+      access_(options_.api_keys, options_.only_local),
+      log_(options_.log) {
+  if (log_.on()) {
+    http_.set_logger([this](const httplib::Request& request, const httplib::Response& response) {
+      log(request, response);
+    });
+  }
   http_.set_pre_routing_handler(
       [this](const httplib::Request& request, httplib::Response& response) {
         return before_routing(request, response);
@@ -84,6 +93,25 @@ httplib::Server::HandlerResponse Service::before_routing(const httplib::Request&
   if (request.method != "OPTIONS") return Response::Unhandled;
   Access::answer_preflight(request, response);
   return Response::Handled;
+}
+
+void Service::log(const httplib::Request& request, const httplib::Response& response) const {
+  // that of an answer is written at its end
+  static const std::set<std::string> kAnswering = {
+      "/v1/chat/completions", "/v1/completions", "/v1/responses",
+      "/v1/messages",         "/api/chat",       "/api/generate"};
+  const bool is_error = response.status >= 400;
+  if (!is_error && request.method == "POST" && kAnswering.contains(request.path)) return;
+  std::string message;
+  if (is_error) {
+    const Json body = Json::parse(response.body, nullptr, false);
+    const Json error = body.is_object() ? body.value("error", Json()) : Json();
+    if (error.is_string()) message = error.get<std::string>();  // Ollama's form
+    if (error.is_object() && error.contains("message") && error["message"].is_string()) {
+      message = error["message"].get<std::string>();
+    }
+  }
+  log_.replied(log_title(request), request.path, response.status, message);
 }
 
 void Service::begin(RequestEngine& engine, ApiOptions options) {
@@ -146,7 +174,7 @@ void Service::answer_exchange(Exchange exchange, Body& body, const httplib::Requ
   body.json = Json();
   body.share.end_parsing();
   answer(std::move(exchange), std::move(body.share), request, response,
-         {context().engine, metrics_, n_active_, options_.ping_seconds});
+         {context().engine, metrics_, n_active_, options_.ping_seconds, log_});
 }
 
 void Service::add_generating_routes() {

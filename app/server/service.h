@@ -15,6 +15,7 @@
 #include "server/http/answering.h"
 #include "server/http/http_server.h"
 #include "server/metrics.h"
+#include "server/request_log.h"
 
 namespace snapkv::server {
 
@@ -24,6 +25,7 @@ struct ServiceOptions {
   bool compatible_metrics = false;  ///< adds llama-server's names
   double ping_seconds = 30;
   std::string page;  ///< HTML at "/"; empty: a line of text
+  RequestLog::Options log = {};
 };
 
 class Service {
@@ -52,6 +54,8 @@ class Service {
   /// The checks that every request passes first: framing, access, preflights.
   httplib::Server::HandlerResponse before_routing(const httplib::Request& request,
                                                   httplib::Response& response) const;
+  /// Writes the line of a request that no answer() has written.
+  void log(const httplib::Request& request, const httplib::Response& response) const;
   void add_generating_routes();
   void add_model_routes();
   void add_state_routes();
@@ -74,6 +78,7 @@ class Service {
   HttpServer& http_;
   const ServiceOptions options_;
   const Access access_;
+  const RequestLog log_;
   Metrics metrics_;
   std::atomic<int> n_active_ = 0;
   std::atomic<bool> draining_ = false;

@@ -119,7 +119,11 @@ int run_serve(const ServeSettings& s, const CommonSettings& common) {
   make_snapshot_dir(s.snapshot_dir);
   remove_abandoned(s.snapshot_dir);
   server::HttpServer http(http_options(s));
-  server::Service service(http, service_options(s));
+  server::ServiceOptions service_settings = service_options(s);
+  service_settings.log = {.write = [](const std::string& line) { write_stderr("snapkv: " + line + "\n"); },
+                          .verbose = common.verbose,
+                          .shows_progress = !common.no_progress};
+  server::Service service(http, std::move(service_settings));
   const std::string address = address_of(s, http.open());
   write_stderr(fmt::format("snapkv: listening on {}\n", address));
   std::unique_ptr<server::Scheduler> scheduler;  // destroyed after the HTTP thread has ended

@@ -42,6 +42,15 @@ const char* Answers::Choice::finish_reason() const {
   return ends_with_call() ? "tool_calls" : "stop";
 }
 
+std::string Answers::finish_reasons() const {
+  std::string all;
+  for (const Choice& choice : choices_) {
+    const std::string reason = choice.end ? choice.finish_reason() : "unfinished";
+    if (all.find(reason) == std::string::npos) all += (all.empty() ? "" : ", ") + reason;
+  }
+  return all;
+}
+
 void Answers::begin() {
   if (begun_) return;
   begun_ = true;

@@ -44,6 +44,7 @@ struct AnswerOptions {
   std::vector<std::optional<std::string>> document_titles;
   bool cites_documents = false;       ///< messages: the text has citations
   std::vector<std::string> warnings;  ///< for the answer's header
+  std::vector<std::string> notes;     ///< for the server's log, as Request::notes
 };
 
 class Answers {
@@ -68,6 +69,9 @@ class Answers {
 
   const AnswerOptions& options() const { return options_; }
   AnswerTimes times() const;
+  /// For the log: rows kept of the prompt, and why the choices ended, as "stop" or "stop, length".
+  int64_t n_rows() const { return prompt_.kv.tokens_kept; }
+  std::string finish_reasons() const;
 
   /// What was read of a document that was longer than the context, for `kv.long`.
   void set_long_report(Json report) { long_report_ = std::move(report); }

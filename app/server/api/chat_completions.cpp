@@ -177,9 +177,10 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   AnswerSyntax syntax = prepare(conversation, context, request);
 
   const bool stream = body.boolean("stream").value_or(false);
+  const bool includes_usage = read_includes_usage(body, stream);
+  note_unread(body, request);
   AnswerOptions options = answer_options(request, stream, context);
   options.syntax = std::move(syntax);
-  const bool includes_usage = read_includes_usage(body, stream);
   return {std::move(request), std::make_unique<ChatAnswers>(std::move(options), includes_usage,
                                                             legacy, std::move(custom))};
 }

@@ -130,6 +130,7 @@ Exchange read_completion(const Json& json, const ApiContext& context) {
   if (prompts.size() > 1) refuse_of_several(body, request);
   cite(context.model(), prompts[0].text, request);
 
+  note_unread(body, request);
   AnswerOptions options = answer_options(request, stream, context);
   options.n *= prompts.size();
   std::vector<std::string> echoes;

@@ -282,6 +282,7 @@ AnswerOptions answer_options(const Request& request, bool stream, const ApiConte
   options.kv_report = request.kv_report;
   options.snapshot = request.snapshot;
   options.warnings = request.warnings;
+  options.notes = request.notes;
   return options;
 }
 

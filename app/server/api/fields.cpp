@@ -38,7 +38,16 @@ void Fields::refuse(const char* field, const std::string& reason) const {
   throw bad_request(name(field), fmt::format("'{}': {}", name(field), reason));
 }
 
+std::vector<std::string> Fields::unread() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object_.items()) {
+    if (!asked_.contains(name)) names.push_back(name);
+  }
+  return names;
+}
+
 const Json* Fields::find(const char* field) const {
+  if (path_.empty()) asked_.emplace(field);
   const auto found = object_.find(field);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }

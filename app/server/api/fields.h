@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "server/json.h"
 #include "snapkv/option_table.h"
@@ -37,6 +40,9 @@ class Fields {
   /// Reads the members of an object; none if it is absent.
   Fields inside(const char* name) const;
 
+  /// The members that nobody has asked for so far; of the body only.
+  std::vector<std::string> unread() const;
+
   /// The field's name with its path.
   std::string name(const char* name) const { return path_ + name; }
   const Json& json() const { return object_; }
@@ -49,6 +55,7 @@ class Fields {
  private:
   const Json& object_;
   std::string path_;
+  mutable std::set<std::string, std::less<>> asked_;  // of the body
 };
 
 /// Returns a value for an error message, shortened if it is long.

@@ -59,6 +59,18 @@ void read_sampler(const Fields& body, const ApiContext& context, SamplerConfig& 
 
 }  // namespace
 
+void note_unread(const Fields& body, Request& request) {
+  constexpr size_t kMostNamed = 20;
+  std::string names;
+  size_t n = 0;
+  for (const std::string& name : body.unread()) {
+    if (name == "model" || ++n > kMostNamed) continue;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  if (n > kMostNamed) names += ", ...";
+  if (!names.empty()) request.notes.push_back("ignored fields: " + names);
+}
+
 std::string random_id(size_t n) {
   constexpr std::string_view kLetters =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -33,6 +33,10 @@ void read_effort(const Fields& owner, const char* name, Json& template_variables
 /// deepseek) or part of it (none).
 bool read_splits_reasoning(const Fields& body);
 
+/// Adds a note that names the members of the body which nothing has read, and those that only name
+/// something. After all other fields have been read.
+void note_unread(const Fields& body, Request& request);
+
 /// Returns random letters and digits that can't be guessed.
 std::string random_id(size_t n = 24);
 

@@ -12,8 +12,9 @@ namespace {
 /// Claude Code's, with a hash of each request, at the beginning of a block of the system message.
 constexpr std::string_view kAccounting = "x-anthropic-billing-header";
 
-std::string without_accounting(std::string text) {
+std::string without_accounting(std::string text, std::vector<std::string>& notes) {
   if (!text.starts_with(kAccounting)) return text;
+  notes.push_back(fmt::format("system: the line {} is left out", kAccounting));
   const size_t end = text.find('\n');
   return end == std::string::npos ? "" : text.substr(end + 1);
 }
@@ -170,15 +171,15 @@ class CachePoints {
 
 }  // namespace
 
-std::string read_system(const Fields& owner, const char* name) {
+std::string read_system(const Fields& owner, const char* name, std::vector<std::string>& notes) {
   const Json& content = owner.need(name);
-  if (content.is_string()) return without_accounting(content.get<std::string>());
+  if (content.is_string()) return without_accounting(content.get<std::string>(), notes);
   if (!content.is_array()) return blocks_text(owner, name);
   Json kept = Json::array();
   for (const Json& block : content) {
     kept.push_back(block);
     const bool is_text = block.is_object() && block.contains("text") && block["text"].is_string();
-    if (is_text) kept.back()["text"] = without_accounting(block["text"].get<std::string>());
+    if (is_text) kept.back()["text"] = without_accounting(block["text"].get<std::string>(), notes);
   }
   const Json with = {{name, kept}};
   return blocks_text(Fields(with), name);

@@ -11,8 +11,8 @@
 namespace snapkv::server {
 
 /// The text of `system`: a string or blocks. What clients add for accounting, which differs with
-/// every request, is left out.
-std::string read_system(const Fields& owner, const char* name);
+/// every request, is left out, which is added to `notes`.
+std::string read_system(const Fields& owner, const char* name, std::vector<std::string>& notes);
 
 /// Adds one message; results of tools are messages of their own, in front of it.
 void read_message_blocks(const Fields& message, const std::string& role, Json& messages);

@@ -61,9 +61,11 @@ void add_system(Json& messages, const std::string& text) {
   messages.back()["content"] = before + "\n\n" + text;
 }
 
-Conversation read_conversation(const Fields& body, std::vector<std::string>& warnings) {
+Conversation read_conversation(const Fields& body, Request& request) {
   Conversation conversation;
-  if (body.has("system")) add_system(conversation.messages, read_system(body, "system"));
+  if (body.has("system")) {
+    add_system(conversation.messages, read_system(body, "system", request.notes));
+  }
   (void)body.need("messages");
   const Json& list = *body.array("messages");
   if (list.empty()) body.refuse("messages", "there must be at least one message");
@@ -71,7 +73,7 @@ Conversation read_conversation(const Fields& body, std::vector<std::string>& war
     const Fields message(list[i], fmt::format("messages[{}].", i));
     const std::string role = message.needed_text("role");
     if (role == "system") {
-      add_system(conversation.messages, read_system(message, "content"));
+      add_system(conversation.messages, read_system(message, "content", request.notes));
     } else if (role == "user" || role == "assistant") {
       read_message_blocks(message, role, conversation.messages);
     } else {
@@ -79,7 +81,7 @@ Conversation read_conversation(const Fields& body, std::vector<std::string>& war
     }
   }
   if (conversation.messages.empty()) body.refuse("messages", "they are empty");
-  read_tools(body, conversation.tools, warnings);
+  read_tools(body, conversation.tools, request.warnings);
   conversation.template_variables = read_template_variables(body);
   read_effort(body.inside("output_config"), "effort", conversation.template_variables);
   conversation.splits_reasoning = read_splits_reasoning(body);
@@ -103,7 +105,7 @@ Exchange read_messages(const Json& json, const ApiContext& context) {
   const Fields output = body.inside("output_config");
   request.grammar =
       read_grammar(body, request.warnings, {{output, "format"}, {body, "output_format"}});
-  Conversation conversation = read_conversation(body, request.warnings);
+  Conversation conversation = read_conversation(body, request);
   read_call_form(conversation.tools, body, context.options);
   AnswerSyntax syntax = prepare(conversation, context, request);
   const std::vector<MessageDocument> documents = message_documents(*body.array("messages"));
@@ -113,7 +115,9 @@ Exchange read_messages(const Json& json, const ApiContext& context) {
   for (int64_t i = 0; i < std::ssize(documents); ++i) {
     if (documents[i].is_citable) request.citable.push_back({i, documents[i].text});
   }
-  AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
+  const bool stream = body.boolean("stream").value_or(false);
+  note_unread(body, request);
+  AnswerOptions options = answer_options(request, stream, context);
   options.syntax = std::move(syntax);
   options.cites_documents = cites;
   for (const MessageDocument& each : documents) options.document_titles.push_back(each.title);
@@ -129,7 +133,7 @@ int64_t count_message_tokens(const Json& json, const ApiContext& context) {
   Request request;
   request.session = context.options.session;
   read_kv(body, context, request);
-  (void)prepare(read_conversation(body, request.warnings), context, request);
+  (void)prepare(read_conversation(body, request), context, request);
   return prompt_tokens(request);
 }
 

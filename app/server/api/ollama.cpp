@@ -96,8 +96,10 @@ Json read_ollama_messages(const Fields& body) {
 Exchange ollama_exchange(Request request, AnswerSyntax syntax, const Fields& body,
                          const ApiContext& context, OllamaApi api) {
   const bool stream = body.boolean("stream").value_or(true);
+  std::string model = model_of(body, context);
+  note_unread(body, request);
   AnswerOptions options = answer_options(request, stream, context);
-  options.model = model_of(body, context);
+  options.model = std::move(model);
   options.syntax = std::move(syntax);
   return {std::move(request), make_ollama_answers(std::move(options), api)};
 }

@@ -57,6 +57,7 @@ class ToolListReader {
     Json function = json;
     function["name"] = name_in(name_space, name);
     add_tool(all_.tools, Fields(function, path), schema_field);
+    if (!name_space.empty()) ++all_.n_renamed;
     all_.names[name_in(name_space, name)] = {name, name_space, is_custom};
   }
 

@@ -22,6 +22,7 @@ struct ResponseToolName {
 struct ResponseTools {
   Tools tools;
   std::map<std::string, ResponseToolName> names;  ///< by the name that the model sees
+  int n_renamed = 0;                              ///< those of namespaces
 };
 
 /// `tools`, `tool_choice` and `parallel_tool_calls`. Tools that OpenAI's servers would run are left

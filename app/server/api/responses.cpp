@@ -167,7 +167,13 @@ Exchange read_response(const Json& json, const ApiContext& context) {
   ResponseTools tools = read_response_tools(body, request.warnings);
   read_call_form(tools.tools, body, context.options);
   AnswerSyntax syntax = prepare(read_conversation(body, std::move(tools.tools)), context, request);
-  AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
+  const bool stream = body.boolean("stream").value_or(false);
+  if (tools.n_renamed > 0) {
+    request.notes.push_back(
+        fmt::format("tools: {} have their namespace in front of their name", tools.n_renamed));
+  }
+  note_unread(body, request);
+  AnswerOptions options = answer_options(request, stream, context);
   options.syntax = std::move(syntax);
   return {std::move(request),
           make_response_answers(std::move(options), json, std::move(tools.names))};

@@ -23,13 +23,17 @@ constexpr std::chrono::milliseconds kWait(100), kShortWait(5);
 /// An exchange while it is computed, with a generation for each prompt.
 class Running {
  public:
-  Running(Exchange exchange, BodyBudget::Share share, const AnsweringContext& context)
+  Running(Exchange exchange, BodyBudget::Share share, const AnsweringContext& context,
+          std::string title)
       : share_(std::move(share)),
         answers_(std::move(exchange.answers)),
         context_(context),
+        title_(std::move(title)),
+        reports_progress_(exchange.request.reports_progress),
         since_token_(answers_->options().n),
         has_token_(since_token_.size(), false) {
     ++context_.n_active;
+    if (context_.log.shows_progress()) exchange.request.reports_progress = true;
     try {
       if (exchange.request.long_reading != nullptr) {
         long_request_ = std::move(exchange.request);
@@ -50,6 +54,7 @@ class Running {
   }
   ~Running() {
     if (!done()) cancel();
+    write_log();
     --context_.n_active;
   }
   Running(const Running&) = delete;
@@ -118,7 +123,7 @@ class Running {
         }
         if (std::holds_alternative<PromptRead>(*update)) text += answers_->take(*update);
         if (const auto progress = long_request_.long_reading->take(*update)) {
-          text += answers_->take(*progress);
+          take_progress(*progress, text);
         }
         if (!std::holds_alternative<AnswerEnd>(*update)) continue;
         submit_next();
@@ -130,7 +135,24 @@ class Running {
     }
   }
 
+  /// A plain answer that fails is an error's, whose line is written with its status.
+  void write_log() const {
+    const bool is_plain_error = !answers_->options().stream && !answers_->complete();
+    if (is_plain_error) return;
+    std::string reason = answers_->finish_reasons();
+    if (failure_) {
+      reason = failure_->what();
+    } else if (!answers_->complete()) {
+      reason = "the connection has ended";
+    }
+    context_.log.answered(title_, answers_->times(), answers_->n_rows(), age_.seconds(), reason);
+  }
+
   void take(Prompt& prompt, Update& update, std::string& text) {
+    if (const auto* progress = std::get_if<PromptProgress>(&update)) {
+      take_progress(*progress, text);
+      return;
+    }
     if (const auto* failure = std::get_if<Failure>(&update)) {
       failure_.emplace(api_error(*failure));
       cancel();
@@ -150,6 +172,15 @@ class Running {
     }
   }
 
+  void take_progress(const PromptProgress& progress, std::string& text) {
+    const bool is_due = since_log_.seconds() >= RequestLog::kProgressSeconds;
+    if (is_due && progress.fraction < 1) {
+      since_log_.lap();
+      context_.log.reading(title_, progress);
+    }
+    if (reports_progress_) text += answers_->take(progress);
+  }
+
   void observe(const Update& update) {
     const auto* part = std::get_if<AnswerPart>(&update);
     if (part == nullptr || part->of_prompt) return;
@@ -165,6 +196,10 @@ class Running {
   const BodyBudget::Share share_;
   std::unique_ptr<Answers> answers_;
   const AnsweringContext context_;
+  const std::string title_;
+  const bool reports_progress_;  // the client wants to know how far its prompt is read
+  const Timer age_;
+  Timer since_log_;
   std::vector<Prompt> prompts_;
   Request long_request_;                  // that answers, while the parts of its document are read
   std::shared_ptr<RequestUpdates> part_;  // of the part that is being read
@@ -229,11 +264,18 @@ void answer_stream(std::shared_ptr<Running> running, bool in_chunks, httplib::Re
 
 }  // namespace
 
+std::string log_title(const httplib::Request& request) {
+  return RequestLog::title(request.method, request.path, request.get_header_value("User-Agent"));
+}
+
 void answer(Exchange exchange, BodyBudget::Share share, const httplib::Request& request,
             httplib::Response& response, const AnsweringContext& context) {
   write_warnings(response, exchange.answers->options().warnings);
+  const std::string title = log_title(request);
+  context.log.changes(title, exchange.answers->options().notes);
+  context.log.changes(title, exchange.answers->options().warnings);
   const bool stream = exchange.answers->options().stream;
-  auto running = std::make_shared<Running>(std::move(exchange), std::move(share), context);
+  auto running = std::make_shared<Running>(std::move(exchange), std::move(share), context, title);
   if (stream) {
     answer_stream(std::move(running), request.version != "HTTP/1.0", response);
   } else {

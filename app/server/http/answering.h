@@ -10,6 +10,7 @@
 #include "server/api/exchange.h"
 #include "server/http/body_budget.h"
 #include "server/metrics.h"
+#include "server/request_log.h"
 
 namespace snapkv::server {
 
@@ -18,7 +19,11 @@ struct AnsweringContext {
   Metrics& metrics;
   std::atomic<int>& n_active;  ///< answers that are being sent
   double ping_seconds = 30;
+  const RequestLog& log;
 };
+
+/// What the log calls a request.
+std::string log_title(const httplib::Request& request);
 
 /// Submits the exchange. Throws Refused and ApiError; once a stream has begun, errors are sent as
 /// events. `share`: of the request's body; given back with the answer's end.
