@@ -2,6 +2,7 @@
 #include "eval/compare/scores.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>

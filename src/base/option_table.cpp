@@ -2,6 +2,7 @@
 #include "snapkv/option_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>

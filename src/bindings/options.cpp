@@ -3,6 +3,7 @@
 #include "snapkv/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 

@@ -2,6 +2,7 @@
 #include "huggingface/tensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string_view>
 #include <unordered_map>

@@ -2,6 +2,7 @@
 #include "policy/params.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

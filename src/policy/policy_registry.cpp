@@ -3,6 +3,7 @@
 #include "policy/policy_registry.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 

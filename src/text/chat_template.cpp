@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ChatTemplate (include/snapkv/chat.h).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 

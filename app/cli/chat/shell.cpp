@@ -2,6 +2,7 @@
 #include "cli/chat/shell.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The commands of ChatShell, and their help.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>

@@ -2,6 +2,7 @@
 #include "cli/completion/scripts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <functional>

@@ -4,6 +4,7 @@
 #include "eval/make_qa/make_qa.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -2,6 +2,7 @@
 #include "cli/models/local_models.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

@@ -2,6 +2,7 @@
 // snapkv policies: lists the policies and their parameters, from the tables that define the
 // options: as text, as JSON, and as the Markdown tables of docs/policies.md, which a test compares.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>

@@ -2,6 +2,7 @@
 #include "server/api/generation_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/rand.h>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 #include "server/api/kv_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>

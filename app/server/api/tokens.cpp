@@ -2,6 +2,7 @@
 // /tokenize, /detokenize and /apply-template, in llama-server's shapes; the first two and
 // /tokenizer_info in vLLM's too.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iterator>
 #include <map>

@@ -2,6 +2,7 @@
 #include "backend/cpu/target/cpu_target.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <hwy/targets.h>
 
 #include <atomic>
