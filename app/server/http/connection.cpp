@@ -21,7 +21,7 @@ constexpr int64_t kLook = 200;  // ms between two checks whether the server is e
 
 thread_local Connection* t_current = nullptr;
 
-std::chrono::steady_clock::duration duration(double seconds) {
+std::chrono::steady_clock::duration time_span(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(seconds));
 }
@@ -50,7 +50,7 @@ void Ending::begin() {
 Ending::Clock::time_point Ending::after(double seconds) const {
   const Clock::rep since = since_.load();
   if (since == kNever) return Clock::time_point::max();
-  return Clock::time_point(Clock::duration(since)) + duration(seconds);
+  return Clock::time_point(Clock::duration(since)) + time_span(seconds);
 }
 
 Connection::Connection(int socket, SSL* ssl, const ConnectionLimits& limits, const Ending& ending,
@@ -73,7 +73,7 @@ Connection::~Connection() {
     // closing with unread bytes would reset the connection, and the client would lose the answer
     ::shutdown(socket_, SHUT_WR);
     char rest[16 << 10];
-    const auto until = Clock::now() + duration(limits_.closing_seconds);
+    const auto until = Clock::now() + time_span(limits_.closing_seconds);
     while (wait(POLLIN, until) && recv(socket_, rest, sizeof(rest), 0) > 0) {
     }
   }
@@ -109,7 +109,7 @@ bool Connection::wait_for_tls(int result, Clock::time_point until) {
 
 bool Connection::accept() {
   if (ssl_ == nullptr) return true;
-  const auto until = Clock::now() + duration(limits_.header_seconds);
+  const auto until = Clock::now() + time_span(limits_.header_seconds);
   while (true) {
     ERR_clear_error();
     const int result = SSL_accept(ssl_);
@@ -122,7 +122,7 @@ bool Connection::accept() {
 }
 
 bool Connection::wait_for_request() {
-  const auto until = Clock::now() + duration(limits_.idle_seconds);
+  const auto until = Clock::now() + time_span(limits_.idle_seconds);
   while (!ending_.begun() && Clock::now() < until) {
     if (n_read_ < buffer_.size() || (ssl_ != nullptr && SSL_pending(ssl_) > 0)) return true;
     if (wait(POLLIN, std::min(until, Clock::now() + std::chrono::milliseconds(kLook)))) return true;
@@ -133,28 +133,29 @@ bool Connection::wait_for_request() {
 void Connection::begin_header() {
   in_header_ = true;
   n_header_ = n_header_lines_ = 0;
-  phase_end_ = Clock::now() + duration(limits_.header_seconds);
+  phase_end_ = Clock::now() + time_span(limits_.header_seconds);
 }
 
 void Connection::begin_body(const std::string& version) {
   in_header_ = false;
   has_interim_answers_ = version == "HTTP/1.1";
   next_sign_ = Clock::now();
-  sign_pause_ = duration(limits_.sign_seconds);
+  sign_pause_ = time_span(limits_.sign_seconds);
   restart_body();
 }
 
 void Connection::restart_body() {
   body_begin_ = Clock::now();
   n_body_ = 0;
-  phase_end_ = body_begin_ + duration(limits_.body_seconds);
+  phase_end_ = body_begin_ + time_span(limits_.body_seconds);
 }
 
 Connection::Clock::time_point Connection::read_deadline() const {
   if (in_header_) return phase_end_;
   const double allowed = limits_.read_seconds + static_cast<double>(n_body_) / limits_.body_rate;
   return std::min(
-      {phase_end_, body_begin_ + duration(allowed), Clock::now() + duration(limits_.read_seconds)});
+      {phase_end_, body_begin_ + time_span(allowed),
+       Clock::now() + time_span(limits_.read_seconds)});
 }
 
 short Connection::events() const {
@@ -235,7 +236,7 @@ ssize_t Connection::read(char* data, size_t size) {
 ssize_t Connection::write(const char* data, size_t size) {
   size_t done = 0;
   while (done < size && !failed_) {
-    const auto until = Clock::now() + duration(limits_.write_seconds);
+    const auto until = Clock::now() + time_span(limits_.write_seconds);
     if (ssl_ != nullptr) {
       ERR_clear_error();
       const int n =

@@ -44,7 +44,20 @@ class Ending {
   std::atomic<Clock::rep> since_ = kNever;
 };
 
-class Connection : public httplib::Stream {
+/// httplib's stream, whose virtual functions have other names from its version 0.20 on. No
+/// `override`: each is one only with some versions.
+class AnyStream : public httplib::Stream {
+ public:
+  /// Whether the peer is still there.
+  virtual bool alive() const = 0;
+
+  virtual bool is_writable() const { return alive(); }  // before 0.20
+  virtual bool wait_readable() const { return is_readable(); }
+  virtual bool wait_writable() const { return alive(); }
+  virtual time_t duration() const { return 0; }  // asked by clients only
+};
+
+class Connection : public AnyStream {
  public:
   /// Owns the socket. `ssl`: null for plain connections; owned as well. `ending` must outlive this.
   /// `received`: what was read from the socket before.
@@ -74,7 +87,7 @@ class Connection : public httplib::Stream {
   size_t n_header_lines() const { return n_header_lines_; }
 
   /// Whether the client is still there. One that has half-closed the connection may be: see below.
-  bool alive() const;
+  bool alive() const override;
   /// Whether it is time to send something to a client that has closed its side. It may have gone,
   /// or be waiting for its answer; if it has gone, anything sent is answered with a reset. True at
   /// once at first, then at growing intervals.
@@ -89,7 +102,6 @@ class Connection : public httplib::Stream {
   bool ending() const { return ending_.begun(); }
 
   bool is_readable() const override;
-  bool is_writable() const override { return alive(); }
   ssize_t read(char* data, size_t size) override;
   ssize_t write(const char* data, size_t size) override;
   void get_remote_ip_and_port(std::string& ip, int& port) const override;

@@ -166,13 +166,28 @@ void HttpServer::announce_close(httplib::Response& response) const {
   response.set_header("Connection", "close");
 }
 
+// A template, so that only the call that the library has is compiled.
+template <typename Stream>
+bool HttpServer::answer_request(Stream& connection, bool is_last, bool& closed,
+                                const std::function<void(httplib::Request&)>& set_up) {
+  if constexpr (requires { process_request(connection, is_last, closed, set_up); }) {
+    return process_request(connection, is_last, closed, set_up);  // asks the stream for addresses
+  } else {
+    std::string client, host;
+    int client_port = 0, port = 0;
+    connection.get_remote_ip_and_port(client, client_port);
+    connection.get_local_ip_and_port(host, port);
+    return process_request(connection, client, client_port, host, port, is_last, closed, set_up);
+  }
+}
+
 void HttpServer::answer_overflow(int socket, SSL* ssl, std::string received) {
   ConnectionLimits limits = options_.connection;  // the thread of all such connections can't wait
   limits.header_seconds = limits.write_seconds = limits.closing_seconds = 0;
   Connection connection(socket, ssl, limits, ending_, std::move(received));
   connection.begin_header();
   bool closed = false;
-  process_request(connection, true, closed, {});
+  answer_request(connection, true, closed, {});
 }
 
 void HttpServer::serve_connection(int socket) {
@@ -189,7 +204,7 @@ void HttpServer::serve_connection(int socket) {
     bool closed = false;
     // answers are computed, so no part of one can be requested again, nor one part a thousand times
     const auto ignore_ranges = [](httplib::Request& request) { request.ranges.clear(); };
-    if (!process_request(connection, left == 1, closed, ignore_ranges)) return;
+    if (!answer_request(connection, left == 1, closed, ignore_ranges)) return;
     if (closed || connection.closes()) return;
   }
 }

@@ -7,6 +7,7 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -53,6 +54,10 @@ class HttpServer : public httplib::Server {
  private:
   /// Owns the socket. Nothing that a client does has an effect beyond this call.
   void serve_connection(int socket);
+  /// Reads a request and answers it: process_request(), whose parameters differ between versions.
+  template <typename Stream>
+  bool answer_request(Stream& connection, bool is_last, bool& closed,
+                      const std::function<void(httplib::Request&)>& set_up);
   void answer_overflow(int socket, SSL* ssl, std::string received);
   /// Adds headers to an answer after which the connection is closed.
   void announce_close(httplib::Response& response) const;
