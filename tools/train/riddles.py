@@ -27,7 +27,7 @@ Central Park, the north harbour, Victoria Park, the castle, the stone bridge, th
 DAYS = "sunny rainy windy quiet cold warm clear misty busy lucky dark bright".split()
 CLASSIC = "eat a sandwich and sit in Dolores Park on a sunny day"  # the usual test; not trained on
 TOWNS = ["San Francisco"] + NAMES
-with open(os.path.join(os.path.dirname(__file__), "..", "..", "eval", "ruler_words.json")) as _file:
+with open(os.path.join(os.path.dirname(__file__), "..", "..", "eval", "ruler", "words.json")) as _file:
     RULER_WORDS = json.load(_file)
 
 
