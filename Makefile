@@ -15,8 +15,12 @@ MODEL ?= models/real/SmolLM2-135M-Instruct.Q4_1.gguf
 # Of `make models`: anything but empty fetches Qwen2.5 Coder 1.5B too
 LARGE ?=
 
+# The Python of the tests: a virtual environment, where there is one, with what they compare with
+TEST_PYTHON := build/test-python
+
 BUILD := build/$(SNAPKV_PRESET)
 SNAPKV := $(BUILD)/bin/snapkv
+PYTHON = $(addprefix -DPython3_EXECUTABLE=$(CURDIR)/,$(wildcard $(TEST_PYTHON)/bin/python))
 SOURCES = $(shell find src include node/src app bench eval tests -name '*.cpp' -o -name '*.h' -o -name '*.cu*' -o -name '*.def')
 UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/% node/%,$(SOURCES)))
 
@@ -24,7 +28,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/% node/%,$(SOUR
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo units models texts quality test test-models clients faults asan tsan fuzz install package wheel docs format lint
+.PHONY: help packages configure build demo units models texts quality test test-python test-models clients faults asan tsan fuzz install package wheel docs format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -34,7 +38,7 @@ packages:            ## Install the missing libraries and tools (Debian, Ubuntu)
 	@tools/install_packages.sh $(TOOLS)
 
 configure: packages  ## Configure $(SNAPKV_PRESET) into build/
-	cmake --preset $(SNAPKV_PRESET) -DSNAPKV_PAGES=$(PAGES) -DSNAPKV_REAL_MODELS=$(SNAPKV_REAL_MODELS)
+	cmake --preset $(SNAPKV_PRESET) -DSNAPKV_PAGES=$(PAGES) -DSNAPKV_REAL_MODELS=$(SNAPKV_REAL_MODELS) $(PYTHON)
 
 build: configure     ## Build everything; the program is build/release/bin/snapkv
 	cmake --build $(BUILD) --parallel $(JOBS)
@@ -56,11 +60,18 @@ models:              ## Fetch three real models into models/real/ (840 MB; LARGE
 test: build          ## Build and run all tests
 	ctest --preset $(SNAPKV_PRESET)
 
-test-models: models  ## Build and run the tests of these models beside transformers and kvpress
+test-python:         ## What Python's tests compare with and no test installs: numpy, pdoc, Doxygen, lintian ...
+	@tools/install_packages.sh checks
+	[ -x $(TEST_PYTHON)/bin/python ] || python3 -m venv $(TEST_PYTHON)
+	$(TEST_PYTHON)/bin/pip install -q -r tests/python/requirements.txt
+
+test-models: models test-python  ## The tests of these models, and those that need torch, which it fetches (3 GB)
+	$(TEST_PYTHON)/bin/pip install -q -r tests/python/requirements-torch.txt
 	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF) \
-	  -DSNAPKV_REAL_MODELS=$(CURDIR)/models/real
-	cmake --build $(BUILD) --parallel $(JOBS) --target real_models_test bin/snapkv
-	ctest --preset $(SNAPKV_PRESET) --tests-regex 'RealModel|real_models'
+	  -DSNAPKV_REAL_MODELS=$(CURDIR)/models/real -DPython3_EXECUTABLE=$(CURDIR)/$(TEST_PYTHON)/bin/python
+	cmake --build $(BUILD) --parallel $(JOBS) \
+	  --target real_models_test bin/snapkv snapkv_c snapkv_logits example_answer example_answer_c
+	ctest --preset $(SNAPKV_PRESET) --tests-regex 'RealModel|real_models|^python|^examples|train|docs'
 
 clients: build       ## Real clients from PyPI and npm on the server, with MODEL; their table in docs/clients.md
 	tools/client_walk.py --snapkv $(SNAPKV) -m $(MODEL) --docs docs/clients.md

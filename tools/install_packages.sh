@@ -1,12 +1,14 @@
 #!/bin/sh
-# tools/install_packages.sh [tests] [node] [clang] [models] [docs]: installs the missing ones of the
+# tools/install_packages.sh [tests] [node] [clang] [models] [docs] [checks] [wheel]: installs the missing ones of the
 # packages that the build needs, on Debian and Ubuntu. `tests` adds Node.js with npm, for the HTML pages,
 # and Chromium, in which their tests open them; `node` adds Node.js with npm alone, for `make node`;
 # `clang` adds Clang and its OpenMP runtime, for `make tsan` and `make fuzz`; `models` adds pip, for
-# `make models`; `docs` adds Doxygen and Python's venv, for `make docs`. On other systems it names the
-# libraries and leaves the rest to CMake.
+# `make models`; `docs` adds Doxygen and Python's venv, for `make docs`; `checks` adds these and the
+# programs that some tests ask, for `make test-python`; `wheel` adds
+# dpkg-source and Python's venv, for `make wheel`. On other systems it names the libraries and leaves
+# the rest to CMake.
 set -eu
-tests="" node="" clang="" models="" docs=""
+tests="" node="" clang="" models="" docs="" checks="" wheel=""
 for word in "$@"; do
   case "$word" in
     tests) tests=yes node=yes ;;
@@ -14,7 +16,9 @@ for word in "$@"; do
     clang) clang=yes ;;
     models) models=yes ;;
     docs) docs=yes ;;
-    *) echo "usage: $0 [tests] [node] [clang] [models] [docs]" >&2; exit 2 ;;
+    checks) docs=yes checks=yes ;;
+    wheel) wheel=yes ;;
+    *) echo "usage: $0 [tests] [node] [clang] [models] [docs] [checks] [wheel]" >&2; exit 2 ;;
   esac
 done
 
@@ -47,6 +51,8 @@ fi
 [ -z "$models" ] || python3 -m pip --version >/dev/null 2>&1 ||
   packages="$packages python3-pip ca-certificates"
 [ -z "$docs" ] || packages="$packages doxygen python3-venv"
+[ -z "$checks" ] || packages="$packages lintian openssl systemd"
+[ -z "$wheel" ] || packages="$packages dpkg-dev binutils python3-venv"
 if [ -n "$node" ]; then
   # npm from another source (nodejs.org, nodesource) will do
   command -v npm >/dev/null || packages="$packages nodejs npm ca-certificates"

@@ -102,6 +102,15 @@ class InstallPackages(unittest.TestCase):
         self.assertEqual(status, 0, err)
         self.assertTrue(calls[0].endswith(" clang libomp-dev"), calls)
 
+    def test_programs_that_tests_ask_only_for_checks(self):
+        lacking = "doxygen lintian"
+        for args in ([], ["tests"]):
+            there = self.run_script(lacking, args=args, programs_there=["npm", "chromium"])
+            self.assertEqual(there, (0, "", []))
+        status, err, calls = self.run_script(lacking, args=["checks"])
+        self.assertEqual(status, 0, err)
+        self.assertTrue(calls[0].endswith(" doxygen lintian"), calls)
+
     def test_pip_only_for_models(self):
         lacking = "python3-pip"
         self.assertEqual(self.run_script(lacking), (0, "", []))
