@@ -2,6 +2,7 @@
 #include "cli/generate/long_prompt.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
