@@ -12,6 +12,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(snapkv_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>)
 endif()
+# GCC 13 and later take what a view returns (JsonField), or what a function finds in one of its arguments,
+# for a reference into a temporary.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  target_compile_options(snapkv_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
+endif()
 
 # snapkv_optimize(TARGET LEVEL): a release build compiles TARGET with LEVEL instead of -O3. Only
 # kernels gain from -O3; -O2 takes the compiler four fifths of the time and -O1 three fifths.
