@@ -159,7 +159,7 @@ std::optional<PromptProgress> LongReading::take(const Update& update) {
   } else if (const auto* read = std::get_if<PromptRead>(&update)) {
     seconds_ += read->seconds;
   } else if (const auto* end = std::get_if<AnswerEnd>(&update)) {
-    PartAnswer answer = {.part = i, .seconds = end->seconds};
+    PartAnswer answer = {.part = i, .text = {}, .sources = {}, .seconds = end->seconds};
     seconds_ += end->seconds;
     if (!long_documents::is_none(answer_)) answer.text = std::move(answer_);
     answer_.clear();
