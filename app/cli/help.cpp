@@ -165,6 +165,9 @@ constexpr std::string_view kUncommon[] = {
     "--prefill-share",
     "--metrics-compat",
     "--store-limit",
+    "--rope-scaling",
+    "--yarn-factor",
+    "--yarn-orig-ctx",
 };
 
 bool is_uncommon(const CLI::Option& option) {
