@@ -46,8 +46,9 @@ export function accessibilityProblems(page: Page): Promise<string[]> {
       const needsName = "button, input, select, textarea, summary, progress, [tabindex='0'], [role=img], [role=region], form, nav, aside";
       if (e.matches(needsName) && !(label + labels + text).trim()) problems.push(`no name: ${name(e)}`);
       for (const attribute of ["for", "aria-describedby", "aria-controls"]) {
-        const id = e.getAttribute(attribute);
-        if (id && !document.getElementById(id)) problems.push(`${attribute} names nothing: ${name(e)}`);
+        for (const id of e.getAttribute(attribute)?.split(/\s+/).filter((one) => one) ?? []) {
+          if (!document.getElementById(id)) problems.push(`${attribute} names nothing: ${name(e)}`);
+        }
       }
       if (e.scrollHeight > e.clientHeight + 2 && /auto|scroll/.test(getComputedStyle(e).overflowY) &&
         !e.matches("[tabindex], textarea, aside")) problems.push(`scrolls, but not by keyboard: ${name(e)}`);
