@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kStoredKind = "snapkv-stored-document";
-constexpr const char* kEnding = ".kv";
+constexpr const char* kCacheEnding = ".kv";
 
 std::string text_of(const Json& notes, const char* field) {
   const bool is_text = notes.is_object() && notes.contains(field) && notes[field].is_string();
@@ -64,7 +64,7 @@ StoredDocument describe_stored(const FileUse& file) {
 /// The files that run may remove: those with names as path_of() makes them.
 bool has_our_name(const fs::path& path) {
   const std::string stem = path.stem().string();
-  return path.extension() == kEnding && stem.size() == 16 &&
+  return path.extension() == kCacheEnding && stem.size() == 16 &&
          stem.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
@@ -95,7 +95,7 @@ std::string StoredDocuments::default_folder() {
 }
 
 std::string StoredDocuments::path_of(uint64_t key) const {
-  return fmt::format("{}/{:016x}{}", folder_, key, kEnding);
+  return fmt::format("{}/{:016x}{}", folder_, key, kCacheEnding);
 }
 
 std::vector<StoredDocument> StoredDocuments::list() const {

@@ -156,7 +156,8 @@ class PartReader {
     if (generation.stop_reason == StopReason::cancelled) {
       fail(ErrorCode::kCancelled, "cancelled in part {} of {}", i + 1, plan_.parts.size());
     }
-    PartAnswer answer = {.part = i};
+    PartAnswer answer;
+    answer.part = i;
     if (!run_.in_chat || !long_documents::is_none(generation.text)) {
       answer.text = std::move(generation.text);
     }
