@@ -49,7 +49,10 @@ class LongHttp : public Http {
       updates.push(AnswerPart{.choice = 0, .text = text, .tokens = {}, .n_tokens = 5});
       for (int i = 1; i < request.n; ++i) {
         updates.push(AnswerPart{.choice = 1, .text = text, .tokens = {}, .n_tokens = 5});
-        updates.push(AnswerEnd{.choice = 1, .n_generated = 5});
+        AnswerEnd other;
+        other.choice = 1;
+        other.n_generated = 5;
+        updates.push(other);
       }
       AnswerEnd end;
       end.n_generated = 5;
