@@ -171,6 +171,7 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (!name.ends_with(".bias")) return false;
   if (has("norm")) return f.norm_bias == Presence::optional;
   if (has("attn_output")) return f.output_bias == Presence::optional;
+  if (has("_exps.") || has("ffn_gate_inp")) return f.expert_bias == Presence::optional;
   if (has("attn_")) return f.qkv_bias == Presence::optional;
   return f.ffn_bias == Presence::optional;
 }
