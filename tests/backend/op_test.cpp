@@ -140,7 +140,8 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
 
   void check_cpu_bf16() {
     const auto cases = std::get<0>(GetParam()).cases;
-    if ((cases == pack_cases || cases == project_packed_cases) && !cpu::multiplies_bf16()) {
+    if ((cases == pack_cases || cases == project_packed_cases || cases == project_experts_cases) &&
+        !cpu::multiplies_bf16()) {
       GTEST_SKIP() << "this processor multiplies no bf16";
     }
     const auto make = [](int n_threads, bool native) {
