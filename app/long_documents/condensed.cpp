@@ -123,6 +123,18 @@ Condensed condense(const LongDocument& document, const LongPlan& plan,
   return condensed;
 }
 
+Condensed condense_to_fit(const LongDocument& document, const LongPlan& plan,
+                          const std::vector<PartAnswer>& answers, bool in_chat, int64_t most_tokens,
+                          const CountTokens& count,
+                          const std::function<int64_t(const Condensed&)>& excess) {
+  while (true) {  // until it fits, or there is no room for the answers
+    Condensed condensed = condense(document, plan, answers, in_chat, most_tokens, count);
+    const int64_t n = excess(condensed);
+    if (n <= 0 || condensed.text.empty()) return condensed;
+    most_tokens -= n;
+  }
+}
+
 Json long_json(const LongDocument& document, const LongPlan& plan,
                const std::vector<PartAnswer>& answers, const Condensed& condensed) {
   Json json = {{"way", name(plan.way)},

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -45,6 +47,13 @@ Condensed condense(const LongDocument& document, const LongPlan& plan);
 Condensed condense(const LongDocument& document, const LongPlan& plan,
                    const std::vector<PartAnswer>& answers, bool in_chat, int64_t most_tokens,
                    const CountTokens& count);
+
+/// The same, with fewer passages as long as `excess` says by how many tokens the reading of it is
+/// too long.
+Condensed condense_to_fit(const LongDocument& document, const LongPlan& plan,
+                          const std::vector<PartAnswer>& answers, bool in_chat, int64_t most_tokens,
+                          const CountTokens& count,
+                          const std::function<int64_t(const Condensed&)>& excess);
 
 /// {"way", "document_tokens", "read_tokens", "words", "parts" or "passages"}: what was read, in
 /// bytes and pages of the document, and what the parts answered.

@@ -21,7 +21,7 @@ using CountTokens = std::function<int64_t(std::string_view text)>;
 /// Bytes [begin, end) of a text.
 struct TextPart {
   size_t begin = 0, end = 0;
-  int64_t n_tokens = 0;  ///< at most: those of its pieces, which are tokenized one by one
+  int64_t n_tokens = 0;  ///< of its pieces, which are tokenized one by one: about as many as of all
   int first_page = 0, last_page = 0;  ///< 0: none
 };
 

@@ -148,4 +148,20 @@ LongPlan plan_reading(const LongDocument& document, std::string_view question, L
   return plan;
 }
 
+LongPlan plan_that_fits(const LongDocument& document, std::string_view question, LongMode mode,
+                        Room room, const CountTokens& count,
+                        const std::function<int64_t(const LongPlan&)>& excess) {
+  while (true) {  // until it fits, or plan_reading() finds too little room
+    LongPlan plan = plan_reading(document, question, mode, room, count);
+    const int64_t n = excess(plan);
+    if (n <= 0) return plan;
+    if (plan.way == Way::parts) {
+      room.n_part = std::min(room.n_part, kMostPartTokens) - n;
+    } else {
+      const int64_t most = plan.way == Way::passages ? kMostPassageTokens : room.n_once;
+      room.n_once = std::min(room.n_once, most) - n;
+    }
+  }
+}
+
 }  // namespace snapkv::long_documents

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,6 +63,12 @@ inline constexpr int64_t kPassageTokens = 200;
 /// room is too small for anything.
 LongPlan plan_reading(const LongDocument& document, std::string_view question, LongMode mode,
                       const Room& room, const CountTokens& count);
+
+/// The same, with less room as long as `excess` says by how many tokens the longest reading of a
+/// plan is too long: a text may have more tokens than its pieces, one by one.
+LongPlan plan_that_fits(const LongDocument& document, std::string_view question, LongMode mode,
+                        Room room, const CountTokens& count,
+                        const std::function<int64_t(const LongPlan&)>& excess);
 
 /// Indices of passages, in the document's order: the best ones that have `most_tokens` together.
 /// Passages without a score are left out.

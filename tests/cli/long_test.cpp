@@ -32,11 +32,11 @@ const std::string& document() {
   return text;
 }
 
-std::vector<std::string> generate(std::vector<std::string> more) {
+std::vector<std::string> generate(std::vector<std::string> more, const char* n_ctx = "1200") {
   static const std::string file = make_file("long.txt", document());
   std::vector<std::string> args = {"generate", "-m",          needle_model(), "-f", file,
                                    "--temp",   "0",           "-n",           "7",  "-c",
-                                   "1200",     "--kv-budget", "256"};
+                                   n_ctx,      "--kv-budget", "256"};
   args.insert(args.end(), more.begin(), more.end());
   return args;
 }
@@ -110,7 +110,7 @@ TEST(Long, FirstReadsTheBeginning) {
 
 TEST(Long, WhatFitsIsReadAsItIs) {
   for (const char* way : {"auto", "parts", "first", "refuse"}) {
-    const Result r = run(generate({"-p", kQuestion, "--long", way, "-c", "8000", "--json"}));
+    const Result r = run(generate({"-p", kQuestion, "--long", way, "--json"}, "8000"));
     ASSERT_EQ(r.code, 0) << r.err;
     EXPECT_FALSE(Json::parse(r.out).contains("long")) << way;
   }
@@ -121,7 +121,7 @@ TEST(Long, RunReadsWhatIsTooLongByItself) {
   const Result r = run({"run", needle_model(), file, kQuestion, "-c", "1200", "--temp", "0", "-n",
                         "7", "--kv-budget", "256"});
   EXPECT_EQ(r.code, 0) << r.err;
-  EXPECT_EQ(r.out, " 48213.") << r.err;
+  EXPECT_EQ(r.out, " 48213.\n") << r.err;
 }
 
 TEST(Long, CompressStoresTheBeginning) {

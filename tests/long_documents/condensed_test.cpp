@@ -94,6 +94,25 @@ TEST(Condensed, TheMostAttendedPassagesFit) {
   });
 }
 
+TEST(Condensed, HasFewerPassagesUntilItFits) {
+  const Sample sample;
+  const std::vector<PartAnswer> answers = {
+      {.part = 0, .text = "A.", .sources = {{0, 10, 0.1F}, {110, 120, 0.3F}}},
+      {.part = 1, .text = "B.", .sources = {{610, 620, 0.2F}}}};
+  const auto fitting = [&](bool in_chat, size_t most) {
+    return condense_to_fit(sample.document(), sample.plan, answers, in_chat, 1000, count_bytes,
+                           [&](const Condensed& each) {
+                             return static_cast<int64_t>(each.text.size()) -
+                                    static_cast<int64_t>(most);
+                           });
+  };
+  EXPECT_EQ(fitting(false, 1000).excerpts.size(), 3u);
+  const Condensed one = fitting(false, 150);
+  ASSERT_EQ(one.excerpts.size(), 1u);
+  EXPECT_EQ(one.excerpts[0].document_begin, 100u);
+  test::expect_error(ErrorCode::kContextExceeded, {"2 parts"}, [&] { (void)fitting(true, 10); });
+}
+
 TEST(PartAnswers, NoneIsNoAnswer) {
   for (const char* text : {"", " ", "NONE", "NONE.", "none", " None.\n", "**NONE**",
                            "NONE: it says nothing", "...", "\"NONE\""}) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "long_documents/words.h"
@@ -68,6 +69,27 @@ TEST(PlanReading, NoRoomIsAnError) {
   test::expect_error(ErrorCode::kContextExceeded, {"--ctx-size", "5 tokens"}, [] {
     (void)plan_reading({"A text.", {}}, "Rome?", LongMode::parts, {.n_once = 200, .n_part = 5},
                        count_words);
+  });
+}
+
+TEST(PlanThatFits, HasLessRoomUntilItsReadingsFit) {
+  const std::string text = document();
+  for (const LongMode mode : {LongMode::first, LongMode::parts}) {
+    size_t n_asked = 0;
+    const LongPlan plan =
+        plan_that_fits({text, {}}, "Rome?", mode, kRoom, count_words, [&](const LongPlan& each) {
+          ++n_asked;  // as if every word took two tokens where they stand together
+          int64_t most = 0;
+          for (const TextPart& part : each.parts) most = std::max(most, 2 * part.n_tokens);
+          return most - 1000;
+        });
+    EXPECT_GT(n_asked, 1u);
+    ASSERT_FALSE(plan.parts.empty());
+    for (const TextPart& part : plan.parts) EXPECT_LE(2 * part.n_tokens, 1000);
+  }
+  test::expect_error(ErrorCode::kContextExceeded, {"--ctx-size"}, [&] {
+    (void)plan_that_fits({text, {}}, "Rome?", LongMode::parts, kRoom, count_words,
+                         [](const LongPlan&) { return int64_t{100}; });
   });
 }
 

@@ -176,6 +176,7 @@ TEST_F(LongHttp, AFailingPartEndsTheRequest) {
 }
 
 TEST_F(LongHttp, OnlyWhatNeedsItIsChanged) {
+  api_.snapshot_dir = testing::TempDir();
   start();
   const std::string shortened =
       R"({"long": "auto", "messages": [{"role": "user", "content": "A text.\n\nWhat is it about?"}]})";
@@ -189,6 +190,9 @@ TEST_F(LongHttp, OnlyWhatNeedsItIsChanged) {
   const auto completion = post("/v1/completions", R"({"long": "parts", "prompt": "x"})");
   EXPECT_EQ(completion->status, 400);
   EXPECT_NE(completion->body.find("'long'"), std::string::npos) << completion->body;
+  const auto stored = post("/v1/kv/snapshots", R"({"long": "first", "name": "a", "text": "b"})");
+  EXPECT_EQ(stored->status, 400);
+  EXPECT_NE(stored->body.find("'long'"), std::string::npos) << stored->body;
 }
 
 }  // namespace

@@ -78,6 +78,16 @@ class PartReader {
     for (const TextPart& part : plan.parts) n_all_ += part.n_tokens;
   }
 
+  /// By how many tokens the longest part is too long for the context; negative where all fit.
+  int64_t excess() const {
+    const int64_t n_answer = answer_room(long_documents::kPartAnswerTokens, run_.n_ctx);
+    int64_t most = 0;
+    for (size_t i = 0; i < plan_.parts.size(); ++i) {
+      most = std::max<int64_t>(most, std::ssize(tokens_of(i)));
+    }
+    return most + n_answer - run_.n_ctx;
+  }
+
   /// Seconds that all parts and the answer after them will take, from short readings of the first
   /// part.
   double estimate() {
@@ -225,12 +235,23 @@ LongPrompt read_long(const LongRun& run, const PromptText& prompt, LongMode mode
   const LongDocument document = {std::string_view(prompt.text).substr(0, prompt.document_bytes),
                                  prompt.pages};
   const std::string_view question = question_of(prompt);
-  const auto count = [&](std::string_view text) {
-    return std::ssize(run.model->tokenize(std::string(text), /*add_bos=*/false));
+  const int64_t n_newline = std::ssize(run.model->tokenize("\n", /*add_bos=*/false));
+  const auto count = [&](std::string_view text) {  // of a text that others stand before
+    const std::string line = "\n" + std::string(text);
+    return std::ssize(run.model->tokenize(line, /*add_bos=*/false)) - n_newline;
+  };
+  const std::string rest = prompt.text.substr(prompt.document_bytes);
+  const auto excess_of = [&](const Condensed& condensed) {
+    return std::ssize(run.tokens_of(condensed.text + rest)) +
+           answer_room(run.answer_tokens, run.n_ctx) - run.n_ctx;
+  };
+  const auto excess = [&](const LongPlan& plan) {
+    if (plan.way != Way::parts) return excess_of(long_documents::condense(document, plan));
+    return PartReader(run, document, question, plan, 0, progress).excess();
   };
   const long_documents::Room room = room_of(run, question);
   LongPrompt found;
-  found.plan = long_documents::plan_reading(document, question, mode, room, count);
+  found.plan = long_documents::plan_that_fits(document, question, mode, room, count, excess);
   const LongPlan& plan = found.plan;
   const std::string length = said_of_length(plan, run.n_ctx);
   if (plan.way != Way::parts) {
@@ -244,8 +265,8 @@ LongPrompt read_long(const LongRun& run, const PromptText& prompt, LongMode mode
   write_stderr(fmt::format("{}reading it in {}, in about {}\n", length,
                            plural(std::ssize(plan.parts), "part"), format_wait(seconds)));
   found.answers = reader.read();
-  found.condensed =
-      long_documents::condense(document, plan, found.answers, run.in_chat, room.n_once, count);
+  found.condensed = long_documents::condense_to_fit(document, plan, found.answers, run.in_chat,
+                                                    room.n_once, count, excess_of);
   const auto n_answers = std::count_if(found.answers.begin(), found.answers.end(),
                                        [](const PartAnswer& a) { return !a.text.empty(); });
   write_stderr(fmt::format("snapkv: {} of {} have an answer; answering from these and {}\n",

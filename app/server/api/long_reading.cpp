@@ -86,8 +86,12 @@ bool LongReading::find_document() {
   return true;
 }
 
+/// Tokens of a text that others stand before.
 int64_t LongReading::count(std::string_view text) const {
-  return std::ssize(context_.model().tokenize(std::string(text), /*add_bos=*/false));
+  const auto n_tokens = [&](const std::string& line) {
+    return std::ssize(context_.model().tokenize(line, /*add_bos=*/false));
+  };
+  return n_tokens("\n" + std::string(text)) - n_tokens("\n");
 }
 
 Prompt LongReading::prompt_with(const std::string& text) const {
@@ -128,11 +132,26 @@ void LongReading::plan(const Request& request, int64_t most_tokens) {
   const int64_t wanted = request.max_tokens < 0 ? kAnswerRoom : request.max_tokens;
   const int64_t n_answer = std::min(wanted, most_tokens / 4);
   const int64_t n_part_answer = std::min(long_documents::kPartAnswerTokens, most_tokens / 4);
+  most_prompt_ = most_tokens - n_answer;
   room_ = {
-      .n_once = most_tokens - std::ssize(prompt_with("").tokens) - kSeamTokens - n_answer,
+      .n_once = most_prompt_ - std::ssize(prompt_with("").tokens) - kSeamTokens,
       .n_part = most_tokens - std::ssize(part_prompt(100).tokens) - kSeamTokens - n_part_answer};
-  plan_ = long_documents::plan_reading(document(), question_, request.long_mode, room_,
-                                       [this](std::string_view text) { return count(text); });
+  const auto excess = [&](const long_documents::LongPlan& plan) {
+    plan_ = plan;  // what part_prompt() reads
+    if (plan.way != Way::parts) return excess_of(long_documents::condense(document(), plan));
+    int64_t most = 0;
+    for (size_t i = 0; i < plan.parts.size(); ++i) {
+      most = std::max<int64_t>(most, std::ssize(part_prompt(i).tokens));
+    }
+    return most + n_part_answer - most_tokens;
+  };
+  plan_ = long_documents::plan_that_fits(
+      document(), question_, request.long_mode, room_,
+      [this](std::string_view text) { return count(text); }, excess);
+}
+
+int64_t LongReading::excess_of(const Condensed& condensed) const {
+  return std::ssize(prompt_with(condensed.text).tokens) - most_prompt_;
 }
 
 std::optional<Request> LongReading::next(const Request& request) {
@@ -187,8 +206,10 @@ std::optional<PromptProgress> LongReading::take(const Update& update) {
 
 Condensed LongReading::condensed() const {
   if (plan_.way != Way::parts) return long_documents::condense(document(), plan_);
-  return long_documents::condense(document(), plan_, answers_, /*in_chat=*/true, room_.n_once,
-                                  [this](std::string_view text) { return count(text); });
+  return long_documents::condense_to_fit(
+      document(), plan_, answers_, /*in_chat=*/true, room_.n_once,
+      [this](std::string_view text) { return count(text); },
+      [this](const Condensed& condensed) { return excess_of(condensed); });
 }
 
 void LongReading::finish(Request& request) const {

@@ -50,6 +50,8 @@ class LongReading {
   bool find_document();
   void plan(const Request& request, int64_t most_tokens);
   long_documents::Condensed condensed() const;
+  /// By how many tokens the prompt is too long with this in the document's place.
+  int64_t excess_of(const long_documents::Condensed& condensed) const;
 
   const chat::Conversation conversation_;
   const ApiContext& context_;
@@ -59,6 +61,7 @@ class LongReading {
   std::string question_;
   long_documents::PageMarks pages_;
   long_documents::Room room_;
+  int64_t most_prompt_ = 0;  // tokens of a prompt that leave room for the answer
   long_documents::LongPlan plan_;
   std::vector<long_documents::PartAnswer> answers_;
   size_t n_asked_ = 0;  // parts whose requests were made

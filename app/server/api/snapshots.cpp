@@ -128,6 +128,9 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   snapshot.path = snapshot_path(context.options.snapshot_dir, snapshot.name, "name");
   snapshot.name = snapshot_name(snapshot.name);
   const std::string text = body.needed_text("text");
+  if (body.text("long").value_or("refuse") != "refuse") {
+    body.refuse("long", "a snapshot holds its whole document, for questions that are not known");
+  }
   const std::optional<bool> keep_full = body.boolean("keep_full");
   bool keeps_all = keep_full.value_or(false);
   Json with_policy = json;
