@@ -266,8 +266,8 @@ TEST(EvalCommand, ComparesRecords) {
   const Result all = compare({path, "--base", "policy=full"});
   ASSERT_EQ(all.code, 0) << all.err;
   EXPECT_NE(all.out.find("A: " + path + ", policy=full\n"), std::string::npos) << all.out;
-  EXPECT_NE(all.out.find("| policy=snapkv,budget=24 | 6 | "), std::string::npos) << all.out;
-  EXPECT_NE(all.out.find("| policy=snapkv,budget=64 | 6 | "), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("| policy=snapkv-max,budget=24 | 6 | "), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("| policy=snapkv-max,budget=64 | 6 | "), std::string::npos) << all.out;
   EXPECT_EQ(compare({path, "--base", "policy=full"}).out, all.out);
   const Result modes = compare({path, other, "--a", "budget=64", "--b", "budget=64", "--of-full"});
   ASSERT_EQ(modes.code, 0) << modes.err;
