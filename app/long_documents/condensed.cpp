@@ -131,7 +131,7 @@ Condensed condense_to_fit(const LongDocument& document, const LongPlan& plan,
     Condensed condensed = condense(document, plan, answers, in_chat, most_tokens, count);
     const int64_t n = excess(condensed);
     if (n <= 0 || condensed.text.empty()) return condensed;
-    most_tokens -= n;
+    most_tokens = less_room(most_tokens, n);
   }
 }
 

@@ -148,6 +148,10 @@ LongPlan plan_reading(const LongDocument& document, std::string_view question, L
   return plan;
 }
 
+int64_t less_room(int64_t room, int64_t excess) {
+  return room - std::min(excess, std::max<int64_t>(room / 4, 1));
+}
+
 LongPlan plan_that_fits(const LongDocument& document, std::string_view question, LongMode mode,
                         Room room, const CountTokens& count,
                         const std::function<int64_t(const LongPlan&)>& excess) {
@@ -156,10 +160,10 @@ LongPlan plan_that_fits(const LongDocument& document, std::string_view question,
     const int64_t n = excess(plan);
     if (n <= 0) return plan;
     if (plan.way == Way::parts) {
-      room.n_part = std::min(room.n_part, kMostPartTokens) - n;
+      room.n_part = less_room(std::min(room.n_part, kMostPartTokens), n);
     } else {
       const int64_t most = plan.way == Way::passages ? kMostPassageTokens : room.n_once;
-      room.n_once = std::min(room.n_once, most) - n;
+      room.n_once = less_room(std::min(room.n_once, most), n);
     }
   }
 }

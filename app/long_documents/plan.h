@@ -64,7 +64,11 @@ inline constexpr int64_t kPassageTokens = 200;
 LongPlan plan_reading(const LongDocument& document, std::string_view question, LongMode mode,
                       const Room& room, const CountTokens& count);
 
-/// The same, with less room as long as `excess` says by how many tokens the longest reading of a
+/// What is left of `room` tokens after a reading that was `excess` tokens too long. It is at least
+/// three quarters, since a shorter text has fewer tokens too many as well.
+int64_t less_room(int64_t room, int64_t excess);
+
+/// plan_reading() with less room as long as `excess` says by how many tokens the longest reading of a
 /// plan is too long: a text may have more tokens than its pieces, one by one.
 LongPlan plan_that_fits(const LongDocument& document, std::string_view question, LongMode mode,
                         Room room, const CountTokens& count,
