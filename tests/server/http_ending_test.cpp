@@ -29,6 +29,7 @@ TEST_F(HttpEnding, WaitsForNoHalfRequest) {
   const std::string post = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\n";
   const int header = connect_and_send(post);
   const int body = connect_and_send(post + "Content-Length: 100\r\n\r\n{\"con");
+  ASSERT_TRUE(eventually([&] { return http_->bodies().used() > 0; })) << "is not being read";
   const int chunked = connect_and_send(post + "Transfer-Encoding: chunked\r\n\r\n4\r\n{\"");
   const int silent = connect_and_send("");
   std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -46,7 +46,13 @@ class Http : public testing::Test {
     thread_.join();
   }
 
-  httplib::Client client() const { return httplib::Client("127.0.0.1", port_); }
+  /// A client that waits as long as a busy machine takes; httplib's own limit is 5 seconds.
+  httplib::Client client() const {
+    httplib::Client client("127.0.0.1", port_);
+    client.set_read_timeout(100);
+    client.set_write_timeout(100);
+    return client;
+  }
   httplib::Result post(const std::string& path, const std::string& body) const {
     return client().Post(path, body, "application/json");
   }
