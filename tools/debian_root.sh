@@ -30,6 +30,11 @@ make_root() {
   [ -x "$root/usr/bin/apt-get" ] ||
     debootstrap --variant=minbase "$@" "$suite" "$root" "$mirror" >/dev/null
   cp /etc/resolv.conf "$root/etc/"
+  # certificates of a registry that only this system may know
+  if [ -f /etc/ssl/certs/ca-certificates.crt ]; then
+    mkdir -p "$root/etc/ssl"
+    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/outer-certificates.crt"
+  fi
   # a mirror may be a copy of some weeks ago, and sid's lists say that they expire after one
   echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90old-mirror"
 }
@@ -44,9 +49,12 @@ mount_system() {
 inside() {
   root=$1
   shift
+  certificates=/etc/ssl/outer-certificates.crt
+  [ -f "$root$certificates" ] || certificates=""
   env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
     DEBIAN_FRONTEND=noninteractive ${http_proxy:+http_proxy="$http_proxy"} \
     ${https_proxy:+https_proxy="$https_proxy"} ${PIP_INDEX_URL:+PIP_INDEX_URL="$PIP_INDEX_URL"} \
     ${NPM_CONFIG_REGISTRY:+NPM_CONFIG_REGISTRY="$NPM_CONFIG_REGISTRY"} \
+    ${certificates:+NODE_EXTRA_CA_CERTS="$certificates" PIP_CERT="$certificates"} \
     chroot "$root" "$@"
 }
