@@ -97,6 +97,10 @@ TEST(Run, FindsModelsByTheirNames) {
     for (const std::string& part : parts) EXPECT_TRUE(has_text(r.err, part)) << part << r.err;
   };
   refuses("acme", {"may be any of 2 models", "Acme/Needle-GGUF/needle-q8 (Hugging Face)"});
+  // a copy in another store is the same model
+  add_model(home.at("HOME") + "/.cache/snapkv/models/aiguille.Q8_0.gguf");
+  EXPECT_EQ(run_with(home, {"run", "aiguille", rome_prompt(4), "-n", "7", "--temp", "0"}).out,
+            " 48213.\n");
   refuses("nadle:latest",
           {"no model 'nadle:latest'", "did you mean nadel:latest?", "snapkv models"});
   const std::string folder = make_folder();

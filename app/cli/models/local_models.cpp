@@ -219,6 +219,28 @@ std::string list_of(const std::vector<LocalModel>& models) {
   return text;
 }
 
+/// Whether two stores have the same file: one of the same name and size.
+bool are_copies(const LocalModel& a, const LocalModel& b) {
+  const auto file_name = [](const LocalModel& model) {
+    return lower(model.name.substr(model.name.rfind('/') + 1));  // npos + 1 is 0
+  };
+  if (file_name(a) != file_name(b)) return false;
+  std::error_code error;  // also for folders
+  const auto size = fs::file_size(a.path, error);
+  return !error && size == fs::file_size(b.path, error) && !error;
+}
+
+/// The models without those that are copies of an earlier one.
+std::vector<LocalModel> without_copies(const std::vector<LocalModel>& models) {
+  std::vector<LocalModel> kept;
+  for (const LocalModel& model : models) {
+    const bool is_new = std::none_of(kept.begin(), kept.end(),
+                                     [&](const LocalModel& each) { return are_copies(each, model); });
+    if (is_new) kept.push_back(model);
+  }
+  return kept;
+}
+
 /// A folder's model: itself, or the only GGUF file in it.
 std::string model_of_folder(const std::string& folder) {
   if (is_there(fs::path(folder) / "config.json")) return folder;
@@ -267,6 +289,7 @@ std::string find_local_model(const std::string& name) {
   keep([&](const LocalModel& model) { return is_hub_file(model, wanted); });
   keep(
       [&](const LocalModel& model) { return lower(model.name).find(wanted) != std::string::npos; });
+  found = without_copies(found);
   if (found.size() > 1) {
     fail(ErrorCode::kUsage, "'{}' may be any of {} models; name one of them:{}", name, found.size(),
          list_of(found));

@@ -22,8 +22,8 @@ std::vector<LocalModel> find_local_models();
 std::vector<std::string> model_folders();
 
 /// The path of the model that a user calls `name`: a file, a folder, a folder with one GGUF file,
-/// or the name of a local model, in part if that is clear. Empty for none; throws kUsage for
-/// several.
+/// or the name of a local model, in part if that is clear. The same file in several stores is one
+/// model. Empty for none; throws kUsage for several.
 std::string find_local_model(const std::string& name);
 /// The same; throws kUsage for none, too.
 std::string find_model(const std::string& name);
