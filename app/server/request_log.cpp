@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "server/request_log.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +37,10 @@ std::string RequestLog::title(std::string_view method, std::string_view path,
 
 void RequestLog::write(const std::string& text) const {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  options_.write(fmt::format("{:%H:%M:%S} {}", fmt::localtime(now), text));
+  std::tm local = {};
+  localtime_r(&now, &local);
+  options_.write(
+      fmt::format("{:02}:{:02}:{:02} {}", local.tm_hour, local.tm_min, local.tm_sec, text));
 }
 
 void RequestLog::answered(const std::string& title, const AnswerTimes& times, int64_t n_rows,

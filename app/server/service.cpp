@@ -216,7 +216,7 @@ void Service::add_model_routes() {
   };
   post("/tokenize",
        [](const ApiContext& all, Body& body, const httplib::Request&, httplib::Response& response) {
-         response.set_content(tokenize(body.json, all), "application/json");
+         write_text(response, tokenize(body.json, all), "application/json");
        });
   add("/detokenize", detokenize);
   add("/apply-template", apply_template);

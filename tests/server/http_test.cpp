@@ -336,6 +336,17 @@ TEST_F(Http, SlowReadersAreCutOff) {
   close(socket);
 }
 
+TEST_F(Http, ALargePageIsNotCompressed) {
+  service_options_.page = std::string(500'000, 'x');
+  start();
+  const auto page = client().Get("/", {{"Accept-Encoding", "br, gzip"}});
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->status, 200);
+  EXPECT_EQ(page->body, service_options_.page);
+  EXPECT_FALSE(page->has_header("Content-Encoding"));
+  EXPECT_EQ(page->get_header_value("Content-Length"), "500000");
+}
+
 TEST_F(Http, PingsWhileNothingComes) {
   service_options_.ping_seconds = 0.2;
   engine_.set_script([](const Request&, RequestUpdates& updates) { updates.push(PromptRead{}); });

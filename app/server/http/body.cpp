@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/parse_number.h"
 #include "server/http/chunks.h"
@@ -182,9 +184,22 @@ ApiError no_such_route(const httplib::Request& request) {
                   "not_found");
 }
 
+void write_text(httplib::Response& response, std::string text, const char* type) {
+  constexpr size_t kMostCompressed = 64 << 10;
+  if (text.size() <= kMostCompressed) {
+    response.set_content(std::move(text), type);
+    return;
+  }
+  const auto shared = std::make_shared<const std::string>(std::move(text));
+  response.set_content_provider(
+      shared->size(), type, [shared](size_t offset, size_t length, httplib::DataSink& sink) {
+        return sink.write(shared->data() + offset, length);
+      });
+}
+
 void write_json(httplib::Response& response, const Json& json, int status) {
   response.status = status;
-  response.set_content(to_text(json), "application/json");
+  write_text(response, to_text(json), "application/json");
 }
 
 Json error_json(const std::string& path, const ApiError& error) {

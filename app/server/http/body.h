@@ -41,6 +41,10 @@ void check_current_client();
 /// 404: there is no such route.
 ApiError no_such_route(const httplib::Request& request);
 
+/// Sets what is answered. Large texts are sent as they are, whatever encoding the client accepts:
+/// cpp-httplib compresses with Brotli at its highest quality, which takes seconds for each MB.
+void write_text(httplib::Response& response, std::string text, const char* type);
+
 void write_json(httplib::Response& response, const Json& json, int status = 200);
 
 /// Returns the error in the format that clients of this path expect.

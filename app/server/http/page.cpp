@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "server/http/body.h"
+
 namespace snapkv::server {
 namespace {
 
@@ -46,7 +48,7 @@ void write_page(httplib::Response& response, const std::string& html, const std:
   response.set_header("X-Content-Type-Options", "nosniff");
   response.set_header("Referrer-Policy", "no-referrer");
   response.set_header("Cache-Control", "no-cache");  // another version of the program may come
-  response.set_content(html, "text/html; charset=utf-8");
+  write_text(response, html, "text/html; charset=utf-8");
 }
 
 }  // namespace snapkv::server
