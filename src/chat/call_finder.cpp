@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "chat/call_finder.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -15,6 +16,12 @@ using Opening = FormOpening::State;
 constexpr std::string_view kResult = "<tool_response>";
 /// The first characters of all openings.
 constexpr std::string_view kFirst = "<[{`";
+/// A call that is written so often is a loop. Twice may be meant: two dice are thrown.
+constexpr auto kLoop = 3;
+
+bool are_equal(const FoundCall& a, const FoundCall& b) {
+  return a.name == b.name && a.arguments == b.arguments;
+}
 
 /// Whether `mark` begins here.
 Opening mark_at(std::string_view text, std::string_view mark, bool ended) {
@@ -61,8 +68,10 @@ void CallFinder::settle() {
     reader_->finish();
     if (reader_->is_whole()) {
       add_calls();
-    } else {
+    } else if (pending_.empty() && reader_->calls().empty()) {
       give_up();
+    } else {
+      add_calls();  // without the one that breaks off
     }
   }
   if (!held_.empty()) {
@@ -165,7 +174,14 @@ void CallFinder::begin_form(const FormOpening& opening) {
 
 bool CallFinder::step_form() {
   size_t n = 0;
-  while (n < held_.size() && reader_->push(held_[n])) ++n;
+  for (size_t n_calls = reader_->calls().size(); n < held_.size() && reader_->push(held_[n]); ++n) {
+    if (reader_->calls().size() == n_calls) continue;
+    n_calls = reader_->calls().size();
+    if (is_in_loop()) {
+      end_loop();
+      return true;
+    }
+  }
   raw_ += held_.substr(0, n);
   held_.erase(0, n);
   if (held_.empty()) return false;
@@ -188,6 +204,28 @@ void CallFinder::add_calls() {
   state_ = State::text;
   begins_line_ = ends_in_new_line(raw_);
   if (options_.one_call && pending_.size() > 1) accept();
+}
+
+bool CallFinder::is_in_loop() const {
+  const auto& calls = reader_->calls();
+  const auto is_last = [&](const FoundCall& call) { return are_equal(call, calls.back()); };
+  return std::count_if(pending_.begin(), pending_.end(), is_last) +
+             std::count_if(calls.begin(), calls.end(), is_last) >=
+         kLoop;
+}
+
+void CallFinder::end_loop() {
+  add_calls();
+  std::vector<FoundCall> once;
+  for (const FoundCall& call : pending_) {
+    const bool is_new = std::none_of(once.begin(), once.end(),
+                                     [&](const FoundCall& each) { return are_equal(each, call); });
+    if (is_new) once.push_back(call);
+  }
+  pending_ = std::move(once);
+  accept();
+  held_.clear();
+  state_ = State::ended;
 }
 
 /// Shows what was held back as text; where the answer ends after calls, only the calls before it.

@@ -4,7 +4,9 @@
 // calls out of the text.
 //
 // Such a call counts only where no other text follows, its function exists and its arguments fit.
-// So text that may be one is held back: until it can't be a call, or up to the answer's end.
+// So text that may be one is held back: until it can't be a call, or up to the answer's end. Of
+// several calls the last one may break off, as at the limit of an answer's length; the others count.
+// Small models write the same call again and again: the third time ends the answer.
 #pragma once
 
 #include <functional>
@@ -54,6 +56,10 @@ class CallFinder {
   /// Settles that no more text follows.
   void settle();
   void add_calls();
+  /// Whether the last call stands in the answer for the third time.
+  bool is_in_loop() const;
+  /// Ends the answer with each call once.
+  void end_loop();
   void give_up();
   void accept();
 

@@ -251,6 +251,31 @@ TEST(CallFinder, EndsTheAnswerWhereAModelInventsResults) {
   expect_end(ToolFormat::generic, "It is sunny.", "|It is sunny.", false);
 }
 
+TEST(CallFinder, EndsTheAnswerWhereAModelWritesTheSameCallAgainAndAgain) {
+  const std::string call = "{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}\n";
+  const std::string other = "{\"name\": \"get_all\", \"arguments\": {}}\n";
+  const std::string fenced = "```json\n" + call + "```\n";
+  const auto expect_end = [](const std::string& text, const std::string& expected, bool ends) {
+    const AnswerSyntax syntax = weather_syntax();
+    expect_parsed(syntax, {syntax.tools, text, expected});
+    AnswerParser parser(syntax);
+    (void)parser.push(text);
+    EXPECT_EQ(parser.ended(), ends) << text;
+  };
+  expect_end(call + call, kRome + kRome, false);
+  expect_end(call + call + call, kRome, true);
+  expect_end(call + other + call + other + call, kRome + "|call get_all({})", true);
+  expect_end(fenced + fenced + fenced + "and so on", kRome, true);
+}
+
+TEST(CallFinder, WholeCallsCountBeforeOneThatBreaksOff) {
+  const std::string call = "{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}\n";
+  const std::string half = "{\"name\": \"get\", \"arguments\": {\"ci";
+  expect_all(weather_syntax(), {{call + half, kRome},
+                                {"Look:\n```json\n" + call + half, "|Look:" + kRome},
+                                {"```json\n" + call + "```\n```json\n" + half, kRome}});
+}
+
 TEST(CallFinder, NothingFollowsTheOneCall) {
   const std::string call = "{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}";
   AnswerSyntax syntax = weather_syntax();
