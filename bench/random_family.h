@@ -39,7 +39,10 @@ struct RandomFamily {
   bool expert_bias = false;                 // of the router and of every expert
   bool merged_experts = true;               // one tensor for all of a layer, else one for each
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
-  int64_t window = 0;                       // .attention.sliding_window; 0: none
+  /// > 0: layers that are not among attention_layers have a short convolution of so many tokens.
+  int64_t conv_kernel = 0;
+  std::vector<int64_t> attention_layers = {};
+  int64_t window = 0;  // .attention.sliding_window; 0: none
   std::vector<RandomKey> keys = {};
 };
 

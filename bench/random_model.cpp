@@ -61,6 +61,11 @@ struct TensorPlan {
   int64_t bytes() const { return n_all_rows() * row_bytes(dtype, n_cols); }
 };
 
+bool has_attention(const RandomFamily& family, int64_t il) {
+  const std::vector<int64_t>& layers = family.attention_layers;
+  return family.conv_kernel == 0 || std::find(layers.begin(), layers.end(), il) != layers.end();
+}
+
 class Planner {
  public:
   Planner(const RandomModelShape& s, const RandomModelOptions& o)
@@ -73,21 +78,19 @@ class Planner {
     if (f_.learned_positions) {
       matrix("position_embd", o_.n_ctx, s_.n_embd, g.positions * root, false, DType::f32);
     }
-    norm("output_norm");
+    norm(f_.conv_kernel > 0 ? "token_embd_norm" : "output_norm");
     if (f_.own_output || !o_.tied_output) matrix("output", s_.n_vocab, s_.n_embd, g.output);
     if (f_.rope_freqs || o_.rope_freqs) factors("rope_freqs.weight", 8.0f);
     if (f_.long_factors) {
       factors("rope_factors_long.weight", 6.0f);
       factors("rope_factors_short.weight", 1.5f);
     }
-    for (int64_t il = 0; il < s_.n_layer; ++il) add_layer(fmt::format("blk.{}.", il), g);
+    for (int64_t il = 0; il < s_.n_layer; ++il) add_layer(fmt::format("blk.{}.", il), il, g);
     return std::move(plan_);
   }
 
  private:
-  void add_layer(const std::string& blk, const RandomGains& g) {
-    const int64_t n_q = s_.n_head * s_.head_dim, n_kv = s_.n_head_kv * s_.head_dim;
-    const bool qkv_bias = f_.qkv_bias || o_.qkv_bias;
+  void add_layer(const std::string& blk, int64_t il, const RandomGains& g) {
     if (f_.norm_before) norm(blk + "attn_norm");
     if (f_.norm_before && f_.ffn_norm) {
       norm(blk + (f_.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm"));
@@ -96,6 +99,20 @@ class Planner {
       norm(blk + "post_attention_norm");
       norm(blk + "post_ffw_norm", g.ffn_post_norm);
     }
+    has_attention(f_, il) ? add_attention(blk, g) : add_short_conv(blk, g);
+    add_ffn(blk, g);
+  }
+
+  void add_short_conv(const std::string& blk, const RandomGains& g) {
+    const int64_t n = s_.n_embd;
+    matrix(blk + "shortconv.in_proj", 3 * n, n, g.qkv);
+    matrix(blk + "shortconv.conv", n, f_.conv_kernel, g.attention_output, false, DType::f32);
+    matrix(blk + "shortconv.out_proj", n, n, g.attention_output);
+  }
+
+  void add_attention(const std::string& blk, const RandomGains& g) {
+    const int64_t n_q = s_.n_head * s_.head_dim, n_kv = s_.n_head_kv * s_.head_dim;
+    const bool qkv_bias = f_.qkv_bias || o_.qkv_bias;
     if (f_.fused_qkv) {
       matrix(blk + "attn_qkv", n_q + 2 * n_kv, s_.n_embd, g.qkv, qkv_bias);
     } else {
@@ -115,6 +132,9 @@ class Planner {
       add({blk + "attn_sinks.weight", DType::f32, 1, s_.n_head, true, 0.0f,
            o_.gains ? g.sinks : o_.weight_stddev});
     }
+  }
+
+  void add_ffn(const std::string& blk, const RandomGains& g) {
     if (f_.n_expert > 0) return add_experts(blk, g);
     if (f_.gated && !f_.fused_gate) {
       matrix(blk + "ffn_gate", s_.n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
@@ -229,7 +249,16 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     meta.u32(key("expert_used_count"), f.n_expert_used);
   }
   meta.u32(key("attention.head_count"), s.n_head);
-  meta.u32(key("attention.head_count_kv"), s.n_head_kv);
+  if (f.conv_kernel > 0) {
+    std::vector<int32_t> heads;
+    for (int64_t il = 0; il < s.n_layer; ++il) {
+      heads.push_back(has_attention(f, il) ? static_cast<int32_t>(s.n_head_kv) : 0);
+    }
+    meta.array(key("attention.head_count_kv"), 5, heads);
+    meta.u32(key("shortconv.l_cache"), f.conv_kernel);
+  } else {
+    meta.u32(key("attention.head_count_kv"), s.n_head_kv);
+  }
   meta.u32(key("attention.key_length"), s.head_dim);
   meta.u32(key("attention.value_length"), s.head_dim);
   meta.f32(key(f.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),

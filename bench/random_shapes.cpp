@@ -54,6 +54,13 @@ RandomFamily gpt_oss() {
                    {"rope.scaling.original_context_length", int64_t{4096}}}};
 }
 
+RandomFamily lfm2() {
+  return {.architecture = "lfm2",
+          .qk_norm = RandomQkNorm::each_head,
+          .conv_kernel = 3,
+          .attention_layers = {2, 5, 8, 10, 12, 14}};
+}
+
 const std::vector<NamedShape>& shapes() {
   // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
   static const std::vector<NamedShape> all = {
@@ -74,6 +81,7 @@ const std::vector<NamedShape>& shapes() {
       {"qwen3-30b-a3b", {2048, 48, 32, 4, 128, 768, 151936, 1e6, qwen3moe()}},
       {"gpt-oss-3b", {2880, 4, 64, 8, 64, 2880, 32000, 1.5e5, gpt_oss()}},  // 20B's layers, fewer
       {"gpt-oss-20b", {2880, 24, 64, 8, 64, 2880, 201088, 1.5e5, gpt_oss()}},
+      {"lfm2-1.2b", {2048, 16, 32, 8, 64, 8192, 65536, 1e6, lfm2()}},
       {"phi3-mini", {3072, 32, 32, 32, 96, 8192, 32064, 1e4, phi3()}},
   };
   return all;

@@ -80,7 +80,9 @@ void PromptReader::read_aware(std::span<Session* const> sessions, std::span<cons
   }
   const int64_t n_tokens = std::ssize(tokens);
   const int64_t n_shared =
-      prefix_ == nullptr ? 0 : std::min(count_common(prefix_->tokens(), tokens), n_tokens - window);
+      prefix_ == nullptr
+          ? 0
+          : prefix_->last_cut(std::min(count_common(prefix_->tokens(), tokens), n_tokens - window));
   if (!sharing.empty() && n_shared > n_tokens / 2) {
     prefill_many(sharing, tokens,
                  {.progress = run_.prefill_progress, .prefix = prefix_, .n_from_prefix = n_shared});
@@ -103,7 +105,8 @@ void PromptReader::read_stored(std::span<Session* const> sessions, std::span<con
     prefix_ = store_context(run_, sessions[0]->options(), context);
   }
   for (Session* session : sessions) {
-    const int64_t n = std::min(n_context, std::ssize(tokens) - window_of(*session));
+    const int64_t n =
+        prefix_->last_cut(std::min(n_context, std::ssize(tokens) - window_of(*session)));
     // The prompt fits into the window, whose queries are computed anyway.
     if (n < 1) {
       session->prefill(tokens, {});

@@ -20,7 +20,10 @@ AttentionGatherer::AttentionGatherer(const ModelInfo& info, const PolicyConfig& 
                                      const Columns& columns, const Rows& rows,
                                      const std::vector<AttentionProbe::Range>& chosen)
     : n_layer_(info.n_layer),
-      n_group_(info.n_head / info.n_head_kv),
+      n_attending_(std::count_if(
+          info.layers.begin(), info.layers.end(),
+          [](const LayerInfo& layer) { return layer.attention != AttentionKind::none; })),
+      model_layers_(info.layers),
       columns_(columns),
       window_(std::min<int64_t>(policy_window(policy), columns.n_tokens)),
       scores_(rows, columns) {
@@ -60,17 +63,19 @@ void AttentionGatherer::add(const AttentionProbe::Report& report) {
   const bool window = report.range == 0;
   const double n_queries = static_cast<double>(group.range.end - group.range.begin);
   const auto n_keys = static_cast<size_t>(report.n_keys);
+  const LayerInfo& attention = model_layers_[static_cast<size_t>(report.il)];
+  const int64_t n_group = attention.n_head / attention.n_head_kv;
   std::vector<double> layer(group.shares.size(), 0);  // mean over all query heads
   std::vector<double> head(group.shares.size(), 0);   // mean over the heads of one KV head
   for (int64_t h = 0; h < report.n_head; ++h) {
     const auto sums = report.sums.subspan(static_cast<size_t>(h) * n_keys, n_keys);
-    if (h % n_group_ == 0) std::fill(head.begin(), head.end(), 0.0);
+    if (h % n_group == 0) std::fill(head.begin(), head.end(), 0.0);
     for (size_t j = 0; j < n_keys; ++j) {
       const double share = sums[j] / n_queries;
-      head[j] += share / static_cast<double>(n_group_);
+      head[j] += share / static_cast<double>(n_group);
       layer[j] += share / static_cast<double>(report.n_head);
     }
-    if (window && (h + 1) % n_group_ == 0) scores_.add(report.il, h / n_group_, head);
+    if (window && (h + 1) % n_group == 0) scores_.add(report.il, h / n_group, head);
   }
   for (size_t j = 0; j < n_keys; ++j) group.shares[j] += layer[j];
   const int64_t step = (n_layer_ + kLayers - 1) / kLayers;
@@ -91,7 +96,7 @@ Json AttentionGatherer::spotlights_json() const {
   Json json = Json::array();
   for (const Group& group : groups_) {
     std::vector<double> mean = group.shares;
-    for (double& share : mean) share /= static_cast<double>(n_layer_);
+    for (double& share : mean) share /= static_cast<double>(n_attending_);
     json.push_back(spotlight(group.name, -1, group.range, mean, kTop));
     if (&group != &groups_.front()) continue;
     for (const Json& layer : layers_) json.push_back(layer);

@@ -41,7 +41,8 @@ class AttentionGatherer {
   Json spotlight(const char* name, int64_t layer, const AttentionProbe::Range& range,
                  std::span<const double> shares, int64_t n_top) const;
 
-  int64_t n_layer_, n_group_;
+  int64_t n_layer_, n_attending_;
+  std::vector<LayerInfo> model_layers_;
   Columns columns_;
   int64_t window_;
   ScoreMap scores_;

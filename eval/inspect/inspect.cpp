@@ -53,9 +53,10 @@ struct Kept {
 };
 
 Kept gather_kept(const Session& session, const Rows& rows, const Columns& columns) {
+  const std::vector<LayerInfo>& layers = session.model().info().layers;
   Kept kept{KeptMap(rows, columns), std::vector<int32_t>(static_cast<size_t>(columns.n_tokens), 0)};
   for (int64_t il = 0; il < rows.n_layer; ++il) {
-    for (int64_t head = 0; head < rows.n_head_kv; ++head) {
+    for (int64_t head = 0; head < layers[static_cast<size_t>(il)].n_head_kv; ++head) {
       const std::vector<int32_t> positions =
           session.cached_positions(static_cast<int>(il), static_cast<int>(head));
       kept.map.add(il, head, positions);

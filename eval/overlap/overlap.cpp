@@ -47,7 +47,8 @@ void probe_layers(const RunOptions& run, const std::vector<int32_t>& tokens,
   AttentionProbe probe;
   for (const ProbedRange& r : ranges) probe.ranges.push_back(r.queries);
   probe.report = [&](const AttentionProbe::Report& report) {
-    found[report.range] = mean_attention(report, ranges[report.range], run.model->info().n_head_kv);
+    found[report.range] =
+        mean_attention(report, ranges[report.range], run.model->info().layers[report.il].n_head_kv);
     if (++n_found < ranges.size()) return;
     layer(found);
     n_found = 0;

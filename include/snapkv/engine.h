@@ -104,8 +104,10 @@ int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, siz
 /// Bytes of host memory that this process may still use: what the system reports as available, or
 /// what the control group leaves if that is less.
 size_t free_memory();
-/// Bytes that one token takes in the cache of one layer.
-size_t kv_row_bytes(const ModelInfo& info, DType kv_type);
+/// Bytes that one token takes in the caches of all layers, while each keeps its rows.
+size_t kv_bytes_per_token(const ModelInfo& info, DType kv_type);
+/// Bytes of layer il's cache with n_rows rows in each KV head.
+size_t kv_layer_bytes(const ModelInfo& info, DType kv_type, int64_t il, int64_t n_rows);
 
 // ---------------------------------------------------------------- model
 

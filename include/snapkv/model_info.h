@@ -33,6 +33,8 @@ struct LayerInfo {
   bool rotated = true;   ///< queries and keys are rotated by their position (RoPE)
   float scale = 1.0f;    ///< of the scores q . k, nearly always 1 / sqrt(head_dim)
   float softcap = 0.0f;  ///< if > 0: scores s become softcap * tanh(s / softcap)
+  /// Query heads, KV heads and their width; 0 in a layer without attention.
+  int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
 };
 
 class Architecture;
@@ -50,7 +52,7 @@ struct ModelInfo {
   /// times the context that the model was trained with. 0: without YaRN.
   double yarn_factor = 0;
   int64_t yarn_orig_ctx = 0;
-  int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
+  int64_t n_head = 0, n_head_kv = 0, head_dim = 0;  ///< the largest of the layers'
   /// Of each layer's feed-forward network, and how many of them a token passes; 0: it has none.
   int64_t n_expert = 0, n_expert_used = 0;
   int64_t n_params = 0;            ///< weights, counted

@@ -30,6 +30,10 @@ class KvPrefix {
   KvPrefix& operator=(const KvPrefix&) = delete;
 
   std::span<const int32_t> tokens() const;
+  /// The most of its first n tokens that a prompt can take over. That is n unless the model has
+  /// layers whose state can be cut only where it was set aside: at the ends of the prompts that
+  /// were read and of their messages, and every few thousand tokens. 0: none.
+  int64_t last_cut(int64_t n) const;
   /// Size of the keys, values and positions, in the form in which prompts use them. Rows that it
   /// shares with other prefixes are included.
   size_t bytes() const;

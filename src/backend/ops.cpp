@@ -130,6 +130,22 @@ bool softcap(const Backend&, const Tensor& x, float cap) {
   return x.numel() > 0;
 }
 
+bool short_conv(const Backend& backend, const ShortConv& c) {
+  SNAPKV_CHECK(is_f32(c.in, {kAny, 3, kAny}));
+  const int64_t n = c.in.shape[0], d = c.in.shape[2];
+  SNAPKV_CHECK(is_f32(c.weight, {d, kAny}) && c.weight.shape[1] >= 2 &&
+               c.weight.shape[1] <= kMostTaps);
+  SNAPKV_CHECK(is_activation(backend, c.out, {n, d}));
+  int64_t end = 0;
+  for (const SequenceRows& rows : c.sequences) {
+    SNAPKV_CHECK(rows.begin == end && rows.end > rows.begin);
+    SNAPKV_CHECK(rows.from != nullptr && rows.to != nullptr && rows.from != rows.to);
+    end = rows.end;
+  }
+  SNAPKV_CHECK(end == n);
+  return n * d > 0;
+}
+
 bool rope(const Backend&, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   SNAPKV_CHECK(is_f32(x, {std::ssize(pos), kAny, kAny}));

@@ -163,6 +163,25 @@ struct PrefillAttention {
   AttentionVariant variant = {};
 };
 
+/// Consecutive rows of one sequence, and its state before and after them.
+struct SequenceRows {
+  int64_t begin = 0, end = 0;  // of the rows that an op gets
+  const void* from = nullptr;  // may be `to` of the rows before these
+  void* to = nullptr;          // not the memory of `from`
+};
+
+/// A short convolution with gates (LFM2, arXiv 2511.23404). With b, c and x the three parts of a
+/// row of `in`, y = b * x, and k = kernel_size, along each sequence:
+///   out[t, i] = c[t, i] * sum over j < k of weight[i, j] * y[t - (k - 1) + j, i]
+/// A sequence's state is y of its last k - 1 rows, [k - 1, d] f32; zeros at its beginning.
+inline constexpr int64_t kMostTaps = 16;  // of kernel_size, at least 2
+struct ShortConv {
+  Tensor in;                                // [n, 3, d] f32: b, c, x
+  Tensor weight;                            // [d, kernel_size] f32, a weight
+  std::span<const SequenceRows> sequences;  // all n rows, in order
+  Tensor out;                               // [n, d] f32 or compute dtype
+};
+
 /// The rows of one KV head of one sequence.
 struct HeadRows {
   const void* k = nullptr;  // [n_kv, head_dim] cache dtype, contiguous

@@ -11,23 +11,24 @@ namespace snapkv {
 KvLayer::KvLayer(KvMeter& meter, const StateShape& shape, DType dtype, std::string spill_dir)
     : meter_(&meter),
       dtype_(dtype),
-      head_dim_(shape.head_dim),
-      row_bytes_(snapkv::row_bytes(dtype, shape.head_dim)),
+      shape_(shape),
+      k_row_bytes_(snapkv::row_bytes(dtype, shape.head_dim_k)),
+      v_row_bytes_(snapkv::row_bytes(dtype, shape.head_dim_v)),
       heads_(shape.n_head),
       saved_(shape.n_head),
       spill_dir_(std::move(spill_dir)) {}
 
-KvLayer::KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
+KvLayer::KvLayer(Backend& backend, KvMeter& meter, const StateShape& shape, DType dtype,
                  std::span<const int32_t> capacity, std::string spill_dir)
-    : KvLayer(meter, {.n_head = std::ssize(capacity), .head_dim = head_dim}, dtype,
-              std::move(spill_dir)) {
+    : KvLayer(meter, shape, dtype, std::move(spill_dir)) {
+  SNAPKV_CHECK(std::ssize(capacity) == shape.n_head);
   allocate(backend, capacity);
 }
 
 void KvLayer::allocate(Backend& backend, std::span<const int32_t> capacity) {
   int64_t n_rows = 0;
   for (const int32_t rows : capacity) n_rows += rows;
-  const size_t size = n_rows * row_bytes(dtype_, head_dim_);
+  const size_t size = n_rows * row_bytes(dtype_, shape_);
   storage_ = spill_dir_.empty() ? backend.allocate(size, kLabel)
                                 : backend.allocate_in_file(spill_dir_, size, size, kLabel);
   lay_out(capacity);
@@ -41,8 +42,8 @@ void KvLayer::lay_out(std::span<const int32_t> capacity) {
   }
   saved_ = heads_;
   k_ = static_cast<char*>(storage_.data());
-  v_ = k_ + n_rows * row_bytes_;
-  pos_ = reinterpret_cast<int32_t*>(v_ + n_rows * row_bytes_);
+  v_ = k_ + n_rows * k_row_bytes_;
+  pos_ = reinterpret_cast<int32_t*>(v_ + n_rows * v_row_bytes_);
   meter_->add(bytes());
 }
 
@@ -57,16 +58,19 @@ void KvLayer::swap(KvLayer& other) noexcept {
   std::swap(v_, other.v_);
   std::swap(pos_, other.pos_);
   std::swap(dtype_, other.dtype_);
-  std::swap(head_dim_, other.head_dim_);
-  std::swap(row_bytes_, other.row_bytes_);
+  std::swap(shape_, other.shape_);
+  std::swap(k_row_bytes_, other.k_row_bytes_);
+  std::swap(v_row_bytes_, other.v_row_bytes_);
   std::swap(heads_, other.heads_);
   std::swap(saved_, other.saved_);
   std::swap(spill_dir_, other.spill_dir_);
 }
 
-const KvLayer& KvLayer::rows_of(const LayerState& other) const {
+const KvLayer& KvLayer::rows_of(const RowState& other) const {
   const auto* const rows = dynamic_cast<const KvLayer*>(&other);
-  SNAPKV_CHECK(rows != nullptr && rows->head_dim_ == head_dim_ && rows->n_head_kv() == n_head_kv());
+  SNAPKV_CHECK(rows != nullptr && rows->shape_.n_head == shape_.n_head &&
+               rows->shape_.head_dim_k == shape_.head_dim_k &&
+               rows->shape_.head_dim_v == shape_.head_dim_v);
   return *rows;
 }
 
@@ -98,10 +102,10 @@ bool KvLayer::has_views() const { return block_size(dtype_) == 1 && has_equal_he
 
 KvLayer::Views KvLayer::views() const {
   SNAPKV_CHECK(has_views());
-  const auto view = [this](char* base) {
-    return Tensor(base, dtype_, {n_head_kv(), heads_[0].capacity, head_dim_});
+  const auto view = [this](char* base, int64_t head_dim) {
+    return Tensor(base, dtype_, {n_head_kv(), heads_[0].capacity, head_dim});
   };
-  return {view(k_), view(v_)};
+  return {view(k_, shape_.head_dim_k), view(v_, shape_.head_dim_v)};
 }
 
 void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
@@ -123,7 +127,7 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
   for (Head& head : heads_) head.n_kv += n;  // last, since an op may run out of memory
 }
 
-void KvLayer::append(Backend& backend, const LayerState& state, std::span<const int32_t> first,
+void KvLayer::append(Backend& backend, const RowState& state, std::span<const int32_t> first,
                      int64_t most) {
   const KvLayer& other = rows_of(state);
   std::vector<const void*> k_src, v_src;
@@ -143,18 +147,20 @@ void KvLayer::append(Backend& backend, const LayerState& state, std::span<const 
   }
   if (other.dtype_ == dtype_) {
     for (int h = 0; h < n_head_kv(); ++h) {
-      backend.copy(k_dst[h], k_src[h], n_rows[h] * row_bytes_);
-      backend.copy(v_dst[h], v_src[h], n_rows[h] * row_bytes_);
+      backend.copy(k_dst[h], k_src[h], n_rows[h] * k_row_bytes_);
+      backend.copy(v_dst[h], v_src[h], n_rows[h] * v_row_bytes_);
     }
   } else {
-    ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, k_dst});
-    ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, v_dst});
+    ops::convert_rows(backend,
+                      {k_src, other.dtype_, shape_.head_dim_k, Tensor(), n_rows, dtype_, k_dst});
+    ops::convert_rows(backend,
+                      {v_src, other.dtype_, shape_.head_dim_v, Tensor(), n_rows, dtype_, v_dst});
   }
   // last, since an op may run out of memory
   for (int h = 0; h < n_head_kv(); ++h) heads_[h].n_kv += n_rows[h];
 }
 
-void KvLayer::keep(Backend& backend, const LayerState& state, const Selection& selection,
+void KvLayer::keep(Backend& backend, const RowState& state, const Selection& selection,
                    int32_t reserve) {
   const KvLayer& all = rows_of(state);
   std::vector<int32_t> capacity = selection.keep_all ? all.n_rows() : selection.n_kept;
@@ -174,16 +180,16 @@ void KvLayer::keep(Backend& backend, const LayerState& state, const Selection& s
   const Tensor& rows = selection.rows;
   const std::vector<int32_t>& n = selection.n_kept;
   if (all.dtype_ == dtype_) {
-    all.copy_rows(backend, all.k_, row_bytes_, rows, n, k_dst);
-    all.copy_rows(backend, all.v_, row_bytes_, rows, n, v_dst);
+    all.copy_rows(backend, all.k_, k_row_bytes_, rows, n, k_dst);
+    all.copy_rows(backend, all.v_, v_row_bytes_, rows, n, v_dst);
   } else {
-    ops::convert_rows(backend, {k_src, all.dtype_, head_dim_, rows, n, dtype_, k_dst});
-    ops::convert_rows(backend, {v_src, all.dtype_, head_dim_, rows, n, dtype_, v_dst});
+    ops::convert_rows(backend, {k_src, all.dtype_, shape_.head_dim_k, rows, n, dtype_, k_dst});
+    ops::convert_rows(backend, {v_src, all.dtype_, shape_.head_dim_v, rows, n, dtype_, v_dst});
   }
   all.copy_rows(backend, reinterpret_cast<char*>(all.pos_), sizeof(int32_t), rows, n, pos_dst);
 }
 
-bool KvLayer::take(LayerState& all, int64_t n) {
+bool KvLayer::take(RowState& all, int64_t n) {
   auto* const rows = dynamic_cast<KvLayer*>(&all);
   if (rows == nullptr || rows->dtype_ != dtype_ || rows->capacity(0) > n) return false;
   swap(*rows);
@@ -191,7 +197,10 @@ bool KvLayer::take(LayerState& all, int64_t n) {
 }
 
 bool KvLayer::reuse(const StateShape& shape, int64_t n) {
-  if (shape.n_head != n_head_kv() || shape.head_dim != head_dim_ || capacity(0) < n) return false;
+  if (shape.n_head != shape_.n_head || shape.head_dim_k != shape_.head_dim_k ||
+      shape.head_dim_v != shape_.head_dim_v || capacity(0) < n) {
+    return false;
+  }
   for (Head& head : heads_) head.n_kv = 0;
   return true;
 }
@@ -216,7 +225,7 @@ void KvLayer::reserve(Backend& backend, int32_t n, int32_t step) {
   if (fits) return;
   std::vector<int32_t> capacity;
   for (const Head& head : heads_) capacity.push_back(head.n_kv + std::max(n, step));
-  KvLayer grown(backend, *meter_, head_dim_, dtype_, capacity, spill_dir_);
+  KvLayer grown(backend, *meter_, shape_, dtype_, capacity, spill_dir_);
   if (storage_) grown.append(backend, *this);
   for (int h = 0; h < n_head_kv(); ++h) {  // unless rows before them were dropped since
     grown.saved_[h].n_kv = std::min(saved_[h].n_kv, heads_[h].n_kv);
@@ -244,7 +253,7 @@ void KvLayer::prefetch() const {
 size_t KvLayer::bytes_used() const {
   size_t n_rows = 0;
   for (const Head& head : heads_) n_rows += head.n_kv;
-  return n_rows * row_bytes(dtype_, head_dim_);
+  return n_rows * row_bytes(dtype_, shape_);
 }
 
 }  // namespace snapkv

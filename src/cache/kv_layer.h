@@ -10,13 +10,13 @@
 
 namespace snapkv {
 
-class KvLayer : public LayerState {
+class KvLayer : public RowState {
  public:
   KvLayer() = default;
   /// An empty layer without room. Rows go to `spill_dir` as make_full_state() says.
   KvLayer(KvMeter& meter, const StateShape& shape, DType dtype, std::string spill_dir = {});
   /// An empty layer with room for capacity[h] rows in head h.
-  KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
+  KvLayer(Backend& backend, KvMeter& meter, const StateShape& shape, DType dtype,
           std::span<const int32_t> capacity, std::string spill_dir = {});
   KvLayer(KvLayer&& other) noexcept { swap(other); }
   KvLayer& operator=(KvLayer&& other) noexcept {
@@ -31,9 +31,13 @@ class KvLayer : public LayerState {
 
   int32_t n_kv(int head) const { return heads_[head].n_kv; }
   int32_t capacity(int head) const { return heads_[head].capacity; }
-  /// Rows of head `head` from `slot` on, [.., head_dim] in the cache dtype, and their positions.
-  void* k(int head, int32_t slot = 0) const { return row(k_, head, slot); }
-  void* v(int head, int32_t slot = 0) const { return row(v_, head, slot); }
+  /// Rows of head `head` from `slot` on, in the cache dtype, and their positions.
+  void* k(int head, int32_t slot = 0) const {
+    return k_ + (heads_[head].first + slot) * k_row_bytes_;
+  }
+  void* v(int head, int32_t slot = 0) const {
+    return v_ + (heads_[head].first + slot) * v_row_bytes_;
+  }
   int32_t* pos(int head, int32_t slot = 0) const { return pos_ + heads_[head].first + slot; }
   HeadRows rows(int head) const { return {k(head), v(head), heads_[head].n_kv}; }
 
@@ -41,8 +45,8 @@ class KvLayer : public LayerState {
   void reserve(Backend& backend, int32_t n, int32_t step) override;
   void append(Backend& backend, const Tensor& k, const Tensor& v,
               std::span<const int32_t> pos) override;
-  using LayerState::append;
-  void append(Backend& backend, const LayerState& other, std::span<const int32_t> first,
+  using RowState::append;
+  void append(Backend& backend, const RowState& other, std::span<const int32_t> first,
               int64_t most) override;
   bool reuse(const StateShape& shape, int64_t n) override;
   std::vector<int32_t> n_rows() const override;
@@ -50,12 +54,13 @@ class KvLayer : public LayerState {
   std::vector<int32_t> positions(Backend& backend, int head) const override;
   bool has_views() const override;
   Views views() const override;
-  void keep(Backend& backend, const LayerState& all, const Selection& selection,
+  void keep(Backend& backend, const RowState& all, const Selection& selection,
             int32_t reserve) override;
-  bool take(LayerState& all, int64_t n) override;
+  bool take(RowState& all, int64_t n) override;
   void snapshot() override { saved_ = heads_; }
   void roll_back() override { heads_ = saved_; }
   void save(Backend& backend, const ByteSink& out) const override;
+  size_t saved_bytes() const override;
   size_t most_saved_bytes(int64_t n) const override;
   void load(Backend& backend, const SavedState& saved, int64_t reserve) override;
   void borrow(const SavedState& saved) override;
@@ -70,8 +75,9 @@ class KvLayer : public LayerState {
   /// when it makes room.
   void keep_last(int32_t n);
   /// Bytes of one row of one head: key, value and position.
-  static size_t row_bytes(DType dtype, int64_t head_dim) {
-    return 2 * snapkv::row_bytes(dtype, head_dim) + sizeof(int32_t);
+  static size_t row_bytes(DType dtype, const StateShape& shape) {
+    return snapkv::row_bytes(dtype, shape.head_dim_k) + snapkv::row_bytes(dtype, shape.head_dim_v) +
+           sizeof(int32_t);
   }
 
  protected:
@@ -86,7 +92,7 @@ class KvLayer : public LayerState {
     int32_t capacity = 0;  // counted from slot 0
   };
   /// `other` as a layer of rows of the same sizes, which it must be.
-  const KvLayer& rows_of(const LayerState& other) const;
+  const KvLayer& rows_of(const RowState& other) const;
   /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
   /// Sets the heads' capacities and the places of keys, values and positions in storage_.
@@ -94,9 +100,6 @@ class KvLayer : public LayerState {
   /// dst[h] = the n[h] rows of head h listed in `rows`, copied as `bytes` bytes each.
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;
-  void* row(char* base, int head, int32_t slot) const {
-    return base + (heads_[head].first + slot) * row_bytes_;
-  }
   void swap(KvLayer& other) noexcept;
 
   KvMeter* meter_ = nullptr;
@@ -105,8 +108,8 @@ class KvLayer : public LayerState {
   char* v_ = nullptr;
   int32_t* pos_ = nullptr;
   DType dtype_ = DType::f16;
-  int64_t head_dim_ = 0;
-  int64_t row_bytes_ = 0;            // of a key or a value
+  StateShape shape_;
+  int64_t k_row_bytes_ = 0, v_row_bytes_ = 0;
   std::vector<Head> heads_, saved_;  // saved_: of the snapshot
   std::string spill_dir_;            // empty: in the backend's memory
 };

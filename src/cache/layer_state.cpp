@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cache/kv_layer.h"
+#include "cache/recurrent_state.h"
 
 namespace snapkv {
 namespace {
@@ -23,7 +24,7 @@ class WindowLayer final : public KvLayer {
     KvLayer::append(backend, k, v, pos);
     keep_last(window_);
   }
-  void keep(Backend& backend, const LayerState& all, const Selection&, int32_t reserve) override {
+  void keep(Backend& backend, const RowState& all, const Selection&, int32_t reserve) override {
     std::vector<int32_t> first, capacity;
     for (const int32_t n : all.n_rows()) {
       first.push_back(std::max(0, n - window_));
@@ -39,17 +40,32 @@ class WindowLayer final : public KvLayer {
 
 }  // namespace
 
-size_t StateShape::bytes(DType dtype, int64_t n_rows) const {
-  return KvLayer::row_bytes(dtype, head_dim) * n_head * n_rows;
+RowState& LayerState::rows() {
+  RowState* const rows = as_rows();
+  SNAPKV_CHECK(rows != nullptr);
+  return *rows;
+}
+
+int32_t RowState::most_rows() const {
+  int32_t most = 0;
+  for (const int32_t n : n_rows()) most = std::max(most, n);
+  return most;
+}
+
+size_t StateShape::bytes(DType dtype, int64_t n) const {
+  // two copies of the values, so that a step can be undone
+  if (!has_rows()) return 2 * n_recurrent * sizeof(float);
+  return KvLayer::row_bytes(dtype, *this) * n_head * n;
 }
 
 std::unique_ptr<LayerState> make_state(const StateShape& shape, KvMeter& meter, DType dtype) {
+  if (!shape.has_rows()) return std::make_unique<RecurrentState>(meter, shape);
   if (shape.window > 0) return std::make_unique<WindowLayer>(meter, shape, dtype);
   return std::make_unique<KvLayer>(meter, shape, dtype);
 }
 
-std::unique_ptr<LayerState> make_full_state(const StateShape& shape, KvMeter& meter, DType dtype,
-                                            std::string spill_dir) {
+std::unique_ptr<RowState> make_full_state(const StateShape& shape, KvMeter& meter, DType dtype,
+                                          std::string spill_dir) {
   return std::make_unique<KvLayer>(meter, shape, dtype, std::move(spill_dir));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LayerState: what one layer remembers of the tokens that it has seen. Engine, server and files
-// know only this interface; make_state() makes the kind that a layer needs.
+// LayerState: what one layer remembers of the tokens that it has seen. Sessions and files know only
+// this interface; make_state() makes the kind that a layer needs.
 #pragma once
 
 #include <cstddef>
@@ -37,12 +37,20 @@ struct KvMeter {
 /// The form of a layer's states, which the model's header determines. A new kind of state is a
 /// field here, a class, and a line in make_state().
 struct StateShape {
-  int64_t n_head = 0;  // KV heads
-  int64_t head_dim = 0;
-  int64_t window = 0;  // of a sliding window: the number of last tokens that are seen; 0: all
+  int64_t n_head = 0;      // KV heads
+  int64_t head_dim_k = 0;  // of a key
+  int64_t head_dim_v = 0;  // of a value
+  int64_t window = 0;      // of a sliding window: the number of last tokens that are seen; 0: all
 
-  /// Bytes of a state with n_rows rows in each head.
-  size_t bytes(DType dtype, int64_t n_rows) const;
+  /// Of a state that does not grow with the tokens, and has no rows: how many f32 values it has.
+  int64_t n_recurrent = 0;
+
+  bool has_rows() const { return n_recurrent == 0; }
+  /// Bytes of a state of n tokens, each of which has a row in every head.
+  size_t bytes(DType dtype, int64_t n) const;
+  /// By how many bytes a state grows with each token.
+  size_t bytes_per_token(DType dtype) const { return bytes(dtype, 1) - bytes(dtype, 0); }
+  bool operator==(const StateShape&) const = default;
 };
 
 /// Takes the next bytes of a state that is being saved.
@@ -55,6 +63,11 @@ struct SavedState {
   std::string name;                  // file and layer, for messages: "'a.kv': layer 3"
 };
 
+class RecurrentState;
+class RowState;
+
+/// What every kind of state has. Its kind says what else: RowState has the rows that attention
+/// sees.
 class LayerState {
  public:
   static constexpr const char* kLabel = "KV cache";  ///< of the memory of all kinds
@@ -66,47 +79,22 @@ class LayerState {
 
   /// The name of its kind in files, at most 8 letters.
   virtual std::string_view kind() const = 0;
+  /// This state if it is of that kind, else nullptr.
+  virtual RecurrentState* as_recurrent() { return nullptr; }
+  const RecurrentState* as_recurrent() const {
+    return const_cast<LayerState*>(this)->as_recurrent();
+  }
+  virtual RowState* as_rows() { return nullptr; }
+  const RowState* as_rows() const { return const_cast<LayerState*>(this)->as_rows(); }
+  /// The same for a layer that must have rows.
+  RowState& rows();
+  const RowState& rows() const { return const_cast<LayerState*>(this)->rows(); }
 
-  // ---- tokens
   /// Makes room for n more tokens; if it has to grow, then for at least `step` of them.
   virtual void reserve(Backend& backend, int32_t n, int32_t step) = 0;
-  /// Appends n tokens: k, v [n, n_head, head_dim] f32 (after RoPE), and their true positions [n].
-  /// There must be room.
-  virtual void append(Backend& backend, const Tensor& k, const Tensor& v,
-                      std::span<const int32_t> pos) = 0;
-  /// Appends rows of `other`, converted to this type: in each head h at most `most` of them, from
-  /// row first[h] on (from row 0 on if `first` is empty). There must be room.
-  virtual void append(Backend& backend, const LayerState& other, std::span<const int32_t> first,
-                      int64_t most) = 0;
-  void append(Backend& backend, const LayerState& other) { append(backend, other, {}, kMostRows); }
-  /// Forgets everything, so that a layer of this shape can use the memory. Returns false, and
-  /// changes nothing, if that has no room for n tokens of such a layer.
-  virtual bool reuse(const StateShape& shape, int64_t n) = 0;
-
-  // ---- what attention and policies read; views are made once per layer, not per row
-  /// Number of rows of each head.
-  virtual std::vector<int32_t> n_rows() const = 0;
-  /// Adds the rows of each head that the next token sees.
-  virtual void visible_rows(std::vector<HeadRows>& heads) const = 0;
-  /// True positions of the rows of a head, ascending.
-  virtual std::vector<int32_t> positions(Backend& backend, int head) const = 0;
-  /// Whether policies can read it: its type is not quantized, and all heads have the same capacity.
-  virtual bool has_views() const = 0;
-  struct Views {
-    Tensor k, v;  // [n_head, capacity, head_dim]
-  };
-  /// Copies nothing. has_views() must hold.
-  virtual Views views() const = 0;
-
-  // ---- compression
-  /// Fills this empty state with what its kind of layer keeps of `all`, and room for `reserve` more
-  /// tokens: the selected rows or, in layers where no policy chooses, what later tokens can see.
-  virtual void keep(Backend& backend, const LayerState& all, const Selection& selection,
-                    int32_t reserve) = 0;
-  /// Fills this empty state with everything that `all` remembers by taking over its memory, with
-  /// its snapshot. Returns false, and changes nothing, if `all` has another type or room for more
-  /// than n rows in a head.
-  virtual bool take(LayerState& all, int64_t n) = 0;
+  /// Where it can be cut: the largest number of first tokens, at most n of them, after which it
+  /// still knows what it was. 0: it knows nothing but its beginning.
+  virtual int64_t last_cut(int64_t n) const = 0;
 
   // ---- undo
   /// roll_back() forgets the tokens that were appended since the last snapshot(), or all of them if
@@ -115,8 +103,9 @@ class LayerState {
   virtual void roll_back() = 0;
 
   // ---- files
-  /// Gives a sink the content of the state's block.
+  /// Gives a sink the content of the state's block, which has saved_bytes().
   virtual void save(Backend& backend, const ByteSink& out) const = 0;
+  virtual size_t saved_bytes() const = 0;
   /// The most bytes that save() makes of n tokens.
   virtual size_t most_saved_bytes(int64_t n) const = 0;
   /// Fills this empty state with a copy of a saved one, and room for `reserve` more tokens. Throws
@@ -130,19 +119,69 @@ class LayerState {
   // ---- memory
   /// leave() says that the state will not be read for a while, prefetch() that it soon will be. A
   /// state in a file (make_full_state) then leaves the resident memory or is read ahead.
-  virtual void leave() const = 0;
-  virtual void prefetch() const = 0;
+  virtual void leave() const {}
+  virtual void prefetch() const {}
   virtual std::span<const std::byte> memory() const = 0;
   size_t bytes() const { return memory().size(); }
   virtual size_t bytes_used() const = 0;
 };
 
+/// The state of a layer with attention: for each KV head the rows (keys, values and positions) that
+/// tokens have left. Policies choose among them.
+class RowState : public LayerState {
+ public:
+  using LayerState::as_rows;
+  RowState* as_rows() override { return this; }
+  int64_t last_cut(int64_t n) const override { return n; }  // each row is a token's
+
+  // ---- tokens
+  /// Appends n tokens: k [n, n_head, head_dim_k] f32 (after RoPE), v [n, n_head, head_dim_v] f32,
+  /// and their true positions [n]. There must be room.
+  virtual void append(Backend& backend, const Tensor& k, const Tensor& v,
+                      std::span<const int32_t> pos) = 0;
+  /// Appends rows of `other`, converted to this type: in each head h at most `most` of them, from
+  /// row first[h] on (from row 0 on if `first` is empty). There must be room.
+  virtual void append(Backend& backend, const RowState& other, std::span<const int32_t> first,
+                      int64_t most) = 0;
+  void append(Backend& backend, const RowState& other) { append(backend, other, {}, kMostRows); }
+  /// Forgets everything, so that a layer of this shape can use the memory. Returns false, and
+  /// changes nothing, if that has no room for n tokens of such a layer.
+  virtual bool reuse(const StateShape& shape, int64_t n) = 0;
+
+  // ---- what attention and policies read; views are made once per layer, not per row
+  /// Number of rows of each head.
+  virtual std::vector<int32_t> n_rows() const = 0;
+  /// The largest of them.
+  int32_t most_rows() const;
+  /// Adds the rows of each head that the next token sees.
+  virtual void visible_rows(std::vector<HeadRows>& heads) const = 0;
+  /// True positions of the rows of a head, ascending.
+  virtual std::vector<int32_t> positions(Backend& backend, int head) const = 0;
+  /// Whether policies can read it: its type is not quantized, and all heads have the same capacity.
+  virtual bool has_views() const = 0;
+  struct Views {
+    Tensor k, v;  // [n_head, capacity, head_dim_k] and [n_head, capacity, head_dim_v]
+  };
+  /// Copies nothing. has_views() must hold.
+  virtual Views views() const = 0;
+
+  // ---- compression
+  /// Fills this empty state with what its kind of layer keeps of `all`, and room for `reserve` more
+  /// tokens: the selected rows or, in layers where no policy chooses, what later tokens can see.
+  virtual void keep(Backend& backend, const RowState& all, const Selection& selection,
+                    int32_t reserve) = 0;
+  /// Fills this empty state with everything that `all` remembers by taking over its memory, with
+  /// its snapshot. Returns false, and changes nothing, if `all` has another type or room for more
+  /// than n rows in a head.
+  virtual bool take(RowState& all, int64_t n) = 0;
+};
+
 /// An empty state for a session's layer. `meter` counts its memory and must outlive it.
 std::unique_ptr<LayerState> make_state(const StateShape& shape, KvMeter& meter, DType dtype);
-/// An empty state that remembers every token of such a layer, for prompts and for what is kept of
-/// them beside a session. Unless `spill_dir` is empty, it is in an unnamed file in that folder
+/// An empty state that has a row for every token of such a layer, for prompts and for what is kept
+/// of them beside a session. Unless `spill_dir` is empty, it is in an unnamed file in that folder
 /// (make_file_buffer), which works only with backends on host memory.
-std::unique_ptr<LayerState> make_full_state(const StateShape& shape, KvMeter& meter, DType dtype,
-                                            std::string spill_dir = {});
+std::unique_ptr<RowState> make_full_state(const StateShape& shape, KvMeter& meter, DType dtype,
+                                          std::string spill_dir = {});
 
 }  // namespace snapkv

@@ -122,8 +122,8 @@ std::string document_text(const Model& model, const DocumentForm& form,
 
 bool stores_every_row(const Model& model, int64_t n_tokens, uint64_t limit) {
   const ModelInfo& info = model.info();
-  const uint64_t row = kv_row_bytes(info, stored_kv_type(info)) * info.n_layer;
-  return !model.on_device() && n_tokens * row <= limit;
+  const uint64_t token = kv_bytes_per_token(info, stored_kv_type(info));
+  return !model.on_device() && n_tokens * token <= limit;
 }
 
 std::string document_notes(const DocumentForm& form, const std::string& model_path,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "backend/ops.h"
 #include "engine/select_rows.h"
@@ -35,18 +36,13 @@ std::vector<int> traced_layers(const ModelSpec& spec) {
 /// First positions, which all queries attend to whatever they say (arXiv 2309.17453).
 constexpr size_t kSinks = 4;
 
-ModelConfig with_layers(ModelConfig config, int64_t n) {
-  config.n_layer = n;
-  return config;
-}
-
 /// Lets the n queries q of the last tokens vote for the rows of layer layers()[k].
-void vote(Session::Impl& s, int k, const LayerState& rows, const Tensor& q) {
+void vote(Session::Impl& s, int k, const RowState& rows, const Tensor& q) {
   Backend& backend = s.backend();
   const int il = s.trace.layers()[k];
   const LayerSpec& spec = s.architecture().layer_spec(il);
   const std::vector<int32_t> n_rows = rows.n_rows();
-  const int64_t n_before = *std::max_element(n_rows.begin(), n_rows.end()) - q.shape[0];
+  const int64_t n_before = rows.most_rows() - q.shape[0];
   std::vector<float> votes(n_rows.size() * n_before);
   const Buffer storage = backend.allocate(votes.size() * sizeof(float), "votes of an answer");
   ops::window_votes(backend, {.q = q,
@@ -59,7 +55,8 @@ void vote(Session::Impl& s, int k, const LayerState& rows, const Tensor& q) {
                               .reduce = VoteReduce::max});
   backend.download(votes.data(), storage.data(), votes.size() * sizeof(float));
   for (int64_t h = 0; h < std::ssize(n_rows); ++h) {
-    const std::vector<int32_t> positions = s.layers[il]->positions(backend, static_cast<int>(h));
+    const std::vector<int32_t> positions =
+        s.layers[il]->rows().positions(backend, static_cast<int>(h));
     for (int64_t i = 0; i < n_rows[h] - q.shape[0]; ++i) {
       s.trace.note(k, positions[i], votes[h * n_before + i]);
     }
@@ -70,16 +67,17 @@ void vote(Session::Impl& s, int k, const LayerState& rows, const Tensor& q) {
 
 void vote_pending(Session::Impl& s) {
   if (s.trace.n_pending() == 0) return;
-  const ModelConfig& config = s.architecture().config();
   for (int k = 0; k < std::ssize(s.trace.layers()); ++k) {
     const int il = s.trace.layers()[k];
     const int64_t n = s.trace.n_pending();
+    const LayerSpec& layer = s.architecture().layer_spec(il);
     const Buffer q = s.trace.pending(s.backend(), k);
-    const Tensor queries = q.view(DType::f32, {n, config.n_head, config.head_dim});
-    if (s.layers[il]->has_views()) {
-      vote(s, k, *s.layers[il], queries);
+    const Tensor queries = q.view(DType::f32, {n, layer.n_head, layer.state.head_dim_k});
+    const RowState& rows = s.layers[il]->rows();
+    if (rows.has_views()) {
+      vote(s, k, rows, queries);
     } else {
-      vote(s, k, *readable_copy(s, il, *s.layers[il]), queries);
+      vote(s, k, *readable_copy(s, il, rows), queries);
     }
   }
   s.trace.clear_pending();
@@ -88,7 +86,9 @@ void vote_pending(Session::Impl& s) {
 AnswerTrace::AnswerTrace(Backend& backend, const ModelSpec& spec, int64_t n_tokens)
     : layers_(traced_layers(spec)) {
   if (layers_.empty()) return;
-  queries_ = QueryRing(backend, with_layers(spec.config, std::ssize(layers_)), kPiece);
+  std::vector<int64_t> floats;
+  for (const int il : layers_) floats.push_back(spec.layers[il].n_q());
+  queries_ = QueryRing(backend, std::move(floats), kPiece);
   strongest_.assign(layers_.size(), std::vector<float>(n_tokens));
 }
 

@@ -81,7 +81,7 @@ Source open_source(const std::string& path) {
 
 bool is_matrix(const MappedTensor& t) {
   return t.tensor.rank > 1 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight") &&
-         !is_router(t.name);
+         !is_router(t.name) && !t.name.ends_with(".shortconv.conv.weight");
 }
 
 /// The type that a tensor is written in.

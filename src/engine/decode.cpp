@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/timer.h"
+#include "cache/recurrent_state.h"
 #include "engine/finite_check.h"
 #include "engine/recompress.h"
 #include "engine/session_impl.h"
@@ -63,7 +64,7 @@ class DecodeAttentionStep final : public AttentionStep {
     const LayerSpec& spec = architecture_.layer_spec(il_);
     heads_.clear();
     for (int64_t s = 0; s < std::ssize(sessions_); ++s) {
-      LayerState& layer = *sessions_[s]->layers[il_];
+      RowState& layer = sessions_[s]->layers[il_]->rows();
       rollback_.before(layer);
       layer.append(backend_, k.slice(s, s + 1), v.slice(s, s + 1), pos_.subspan(s, 1));
       layer.visible_rows(heads_);
@@ -92,6 +93,20 @@ class DecodeAttentionStep final : public AttentionStep {
   StepRollback& rollback_;
   int il_ = 0;
 };
+
+/// The rows of each session in layer il: one. In a layer without rows, its state before the step
+/// and the memory for the state after it.
+void begin_layer(std::span<Session::Impl* const> sessions, int il, StepRollback& rollback,
+                 std::vector<SequenceRows>& sequences) {
+  for (int64_t s = 0; s < std::ssize(sessions); ++s) {
+    sequences[s] = {.begin = s, .end = s + 1};
+    RecurrentState* const state = sessions[s]->layers[il]->as_recurrent();
+    if (state == nullptr) continue;
+    rollback.before(*state);
+    sequences[s].from = state->now();
+    sequences[s].to = state->next();
+  }
+}
 
 void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens) {
   if (sessions.empty() || sessions.size() != tokens.size()) {
@@ -164,7 +179,9 @@ uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
   for (int64_t il = 0; il < std::ssize(sessions[0]->layers); ++il) {
     int32_t most = 0;  // the most rows that the step's attention sees
     for (const Session::Impl* s : sessions) {
-      for (const int32_t n : s->layers[il]->n_rows()) most = std::max(most, n + 1);
+      if (const RowState* rows = s->layers[il]->as_rows()) {
+        most = std::max(most, rows->most_rows() + 1);
+      }
     }
     hash.add((most + kStepRows - 1) / kStepRows);
   }
@@ -217,7 +234,9 @@ void decode_step(std::span<Session::Impl* const> sessions, std::span<const int32
                                   [](const Session::Impl* s) { return s->queries || s->trace; });
   std::optional<BackendStep> step;
   if (!copies) step.emplace(backend, step_shape(sessions, x, logits));
+  std::vector<SequenceRows> sequences(n_seq);
   LayerPass pass;
+  pass.sequences = sequences;
   pass.backend = &backend;
   pass.x = x;
   pass.pos = pos;
@@ -229,7 +248,11 @@ void decode_step(std::span<Session::Impl* const> sessions, std::span<const int32
   architecture.embed(tokens, pass);
   for (int il = 0; il < config.n_layer; ++il) {
     attention.begin(il);
+    begin_layer(sessions, il, rollback, sequences);
     architecture.layer(il, pass);
+    for (Session::Impl* s : sessions) {
+      if (RecurrentState* state = s->layers[il]->as_recurrent()) state->advance(1);
+    }
   }
   architecture.output(backend, x, first.decode_buffers, logits);
   if (step) step->complete();

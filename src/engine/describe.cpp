@@ -149,12 +149,19 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
     info.yarn_factor = layer.rotation.linear_factor;
     info.yarn_orig_ctx = layer.rotation.yarn.n_ctx_original;
   }
-  info.n_head = c.n_head;
-  info.n_head_kv = c.n_head_kv;
-  info.head_dim = c.head_dim;
   for (const LayerSpec& layer : spec.layers) {
-    info.layers.push_back({layer.attention, layer.window, layer.compressed,
-                           layer.rotation.n_rot > 0, layer.scale, layer.softcap});
+    info.layers.push_back({.attention = layer.attention,
+                           .window = layer.window,
+                           .compressed = layer.compressed,
+                           .rotated = layer.rotation.n_rot > 0,
+                           .scale = layer.scale,
+                           .softcap = layer.softcap,
+                           .n_head = layer.n_head,
+                           .n_head_kv = layer.state.n_head,
+                           .head_dim = layer.state.head_dim_k});
+    info.n_head = std::max(info.n_head, layer.n_head);
+    info.n_head_kv = std::max(info.n_head_kv, layer.state.n_head);
+    info.head_dim = std::max(info.head_dim, layer.state.head_dim_k);
   }
   info.policy_defaults = read_policy_defaults(file);
   info.spec = std::make_shared<const ModelSpec>(spec);

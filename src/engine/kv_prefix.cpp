@@ -20,9 +20,28 @@ constexpr size_t kPrefixBlocks = 2;
 /// Rows are shared if at least this part of them is used, else copied.
 constexpr double kLeastShared = 7.0 / 8;
 
+/// Bytes of a mark in all layers without rows.
+size_t mark_bytes(const ModelSpec& spec) {
+  size_t bytes = 0;
+  for (const LayerSpec& layer : spec.layers) bytes += layer.state.n_recurrent * sizeof(float);
+  return bytes;
+}
+
+/// The fewest tokens between two marks, whose states must not take more than the rows of these.
+int64_t mark_distance(const ModelSpec& spec, DType type) {
+  const size_t token = std::max<size_t>(1, spec.bytes_per_token(type));
+  return std::max<int64_t>(RecurrentState::kLeastMarkDistance, mark_bytes(spec) / token);
+}
+
+/// At most so many bytes have the rows and marks of n tokens.
+size_t rows_bytes(const ModelInfo& info, DType type, int64_t n_tokens) {
+  const ModelSpec& spec = *info.spec;
+  const size_t rows = kv_bytes_per_token(info, type) * n_tokens;
+  if (!spec.is_recurrent()) return rows;
+  return rows + mark_bytes(spec) * (n_tokens / mark_distance(spec, type) + 3);
+}
 size_t rows_bytes(const KvPrefix::Impl& prefix, int64_t n_tokens) {
-  const ModelInfo& info = prefix.model->info();
-  return kv_row_bytes(info, prefix.type) * info.n_layer * n_tokens;
+  return rows_bytes(prefix.model->info(), prefix.type, n_tokens);
 }
 
 SavedPrefix read_prefix_file(const CacheFile& file) {
@@ -59,7 +78,7 @@ size_t KvPrefix::bytes(std::span<const KvPrefix* const> prefixes) {
     const Impl& impl = *prefix->impl_;
     if (impl.file) total += rows_bytes(impl, std::ssize(impl.tokens));
     for (const Impl::Part& part : impl.parts) {
-      if (counted.insert(part.rows.get()).second) total += rows_bytes(impl, part.rows->n_tokens);
+      if (counted.insert(part.rows.get()).second) total += part.rows->meter.now;
     }
   }
   return total;
@@ -69,22 +88,50 @@ KvPrefix::Shared KvPrefix::shared(int64_t n_tokens) const {
   Shared shared;
   for (const Impl::Part& part : impl_->shared_parts(n_tokens)) {
     shared.n_tokens += part.n_tokens;
-    shared.bytes += rows_bytes(*impl_, part.rows->n_tokens);
+    shared.bytes += part.rows->meter.now;
   }
   return shared;
 }
 
 size_t KvPrefix::decoded_bytes() const {
   const bool has_frames = impl_->file && impl_->file->blocks.block(kPrefixBlocks).is_frame != 0;
-  return has_frames ? bytes() / impl_->model->info().n_layer : 0;
+  if (!has_frames) return 0;
+  size_t largest = 0;  // layers are decoded one after the other
+  for (int il = 0; il < impl_->model->info().n_layer; ++il) {
+    const StateShape& shape = Impl::layer_spec(*impl_->model, il).state;
+    largest = std::max(largest, shape.bytes(impl_->type, std::ssize(impl_->tokens)));
+  }
+  return largest;
 }
 
 size_t KvPrefix::bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens) {
-  return kv_row_bytes(info, scratch_dtype(options.kv_type)) * info.n_layer * n_tokens;
+  return rows_bytes(info, scratch_dtype(options.kv_type), n_tokens);
 }
 
 DType stored_kv_type(const ModelInfo& info) {
-  return info.head_dim % block_size(DType::q8_0) == 0 ? DType::q8_0 : DType::f16;
+  const bool fits = std::all_of(info.layers.begin(), info.layers.end(), [](const LayerInfo& layer) {
+    return layer.head_dim % block_size(DType::q8_0) == 0;
+  });
+  return fits ? DType::q8_0 : DType::f16;
+}
+
+std::vector<int64_t> choose_marks(const Model& model, DType kv_type,
+                                  std::span<const int32_t> tokens, int64_t n_old) {
+  constexpr int64_t kMostDistance = 2048;  // of a long text without messages
+  constexpr int64_t kWindow = 64;          // policies want to see a prompt's last queries
+  const int64_t n = std::ssize(tokens);
+  const int64_t least = mark_distance(*model.info().spec, scratch_dtype(kv_type));
+  std::vector<int64_t> marks = {n};
+  if (n - kWindow > n_old) marks.push_back(n - kWindow);
+  for (int64_t at = n - 1; at > n_old; --at) {
+    const int64_t distance = marks.back() - at;
+    const bool ends_message = model.is_end_of_generation(tokens[at - 1]);
+    if (distance >= std::max(least, kMostDistance) || (ends_message && distance >= least)) {
+      marks.push_back(at);
+    }
+  }
+  std::reverse(marks.begin(), marks.end());
+  return marks;
 }
 
 void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& session,
@@ -118,6 +165,12 @@ void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& sessio
          "n_from_prefix {} leaves {} of {} tokens to read, the policy's window needs {}", n,
          n_tokens - n, n_tokens, window_size);
   }
+  if (prefix.last_cut(n) != n) {
+    fail(ErrorCode::kUsage,
+         "n_from_prefix is {}: layers without rows can go on only from where their state was set "
+         "aside, before that after {} tokens (KvPrefix::last_cut)",
+         n, prefix.last_cut(n));
+  }
   if (!std::equal(rows.tokens.begin(), rows.tokens.begin() + n, tokens.begin())) {
     fail(ErrorCode::kUsage, "the prompt does not begin with the {} tokens of the prefix", n);
   }
@@ -128,23 +181,59 @@ KvPrefix::Impl::File::File(const std::string& path)
       blocks(map.bytes(), path, CacheContents::all_rows),
       saved(read_prefix_file(blocks)) {}
 
-void KvPrefix::Impl::append_to(LayerState& layer, int il, int64_t begin, int64_t end) const {
+void KvPrefix::Impl::append_to(RowState& layer, int il, int64_t begin, int64_t end) const {
   Backend& backend = backend_of(*model);
   const StateShape& shape = layer_spec(*model, il).state;
-  const auto append = [&](const LayerState& rows, int64_t first, int64_t n) {
+  const auto append = [&](const RowState& rows, int64_t first, int64_t n) {
     layer.append(backend, rows, std::vector<int32_t>(shape.n_head, static_cast<int32_t>(first)), n);
   };
   if (file) {
-    return file->with_layer(shape, il,
-                            [&](const LayerState& rows) { append(rows, begin, end - begin); });
+    return file->with_layer(shape, il, [&](const LayerState& layer_of_file) {
+      append(layer_of_file.rows(), begin, end - begin);
+    });
   }
   int64_t first = 0;  // of the part
   for (const Part& part : parts) {
     const int64_t from = std::max(begin, first);
     const int64_t to = std::min(end, first + part.n_tokens);
-    if (from < to) append(*part.rows->layers[il], from - first, to - from);
+    if (from < to) append(part.rows->layers[il]->rows(), from - first, to - from);
     first += part.n_tokens;
   }
+}
+
+void KvPrefix::Impl::for_marks(
+    int il, const std::function<void(const RecurrentState&, int64_t)>& use) const {
+  if (file) {
+    return file->with_layer(layer_spec(*model, il).state, il, [&](const LayerState& layer) {
+      use(*layer.as_recurrent(), std::ssize(tokens));
+    });
+  }
+  int64_t end = 0;
+  for (const Part& part : parts) {
+    end += part.n_tokens;
+    use(*part.rows->layers[il]->as_recurrent(), end);
+  }
+}
+
+void KvPrefix::Impl::restore(RecurrentState& state, int il, int64_t n) const {
+  for_marks(il, [&](const RecurrentState& marked, int64_t end) {
+    if (n <= end && marked.last_cut(n) == n) state.restore(backend_of(*model), marked, n);
+  });
+  SNAPKV_CHECK(state.n_tokens() == n);
+}
+
+int64_t KvPrefix::last_cut(int64_t n) const {
+  const ModelSpec& spec = *impl_->model->info().spec;
+  n = std::min(n, std::ssize(impl_->tokens));
+  for (int il = 0; il < std::ssize(spec.layers); ++il) {
+    if (spec.layers[il].state.has_rows()) continue;
+    int64_t last = 0;
+    impl_->for_marks(il, [&](const RecurrentState& marked, int64_t end) {
+      last = std::max(last, marked.last_cut(std::min(n, end)));
+    });
+    return last;  // marks are the same in all such layers
+  }
+  return n;
 }
 
 std::vector<KvPrefix::Impl::Part> KvPrefix::Impl::shared_parts(int64_t n_tokens) const {
@@ -162,16 +251,22 @@ void KvPrefix::Impl::File::with_layer(const StateShape& shape, int il,
                                       const std::function<void(const LayerState&)>& use) const {
   check_stop("reading the rows");
   KvMeter of_this;
-  const auto rows = make_full_state(shape, of_this, saved.type);
+  std::unique_ptr<LayerState> layer;
+  if (shape.has_rows()) {
+    layer = make_full_state(shape, of_this, saved.type);
+  } else {
+    layer = std::make_unique<RecurrentState>(of_this, shape);
+  }
   Buffer memory;
-  const SavedState state = blocks.state(kPrefixBlocks + il, il, *rows, saved.n_past, memory);
-  rows->borrow(state);
-  for (const int32_t n : rows->n_rows()) {
+  const SavedState state = blocks.state(kPrefixBlocks + il, il, *layer, saved.n_past, memory);
+  layer->borrow(state);
+  const RowState* const rows = layer->as_rows();
+  for (const int32_t n : rows != nullptr ? rows->n_rows() : std::vector<int32_t>()) {
     if (n == state.n_tokens) continue;
     fail(ErrorCode::kBadModel, "{}: {} rows are not those of {} tokens", state.name, n,
          state.n_tokens);
   }
-  use(*rows);
+  use(*layer);
   map.check_unchanged("open it again when it is complete");
 }
 
@@ -195,22 +290,40 @@ PrefixMaker::PrefixMaker(const Session::Impl& session, std::span<const int32_t> 
 }
 
 /// An empty layer with room for all rows.
-LayerState& PrefixMaker::add_layer(PrefixRows& rows, int il) const {
+RowState& PrefixMaker::add_layer(PrefixRows& rows, int il) const {
   SNAPKV_CHECK(std::ssize(rows.layers) == il);
   const StateShape& shape = KvPrefix::Impl::layer_spec(*making_->model, il).state;
-  rows.layers.push_back(make_full_state(shape, rows.meter, making_->type));
+  auto layer = make_full_state(shape, rows.meter, making_->type);
   const auto n = static_cast<int32_t>(rows.n_tokens);
-  rows.layers.back()->reserve(backend_, n, n);
-  return *rows.layers.back();
+  layer->reserve(backend_, n, n);
+  RowState& added = *layer;
+  rows.layers.push_back(std::move(layer));
+  return added;
 }
 
-void PrefixMaker::keep_layer(int il, const LayerState& computed) {
+void PrefixMaker::keep_layer(int il, const RowState& computed) {
   if (copied_) {
     old_->impl().append_to(add_layer(*copied_, il), il, n_shared_, n_shared_ + copied_->n_tokens);
   }
   std::vector<int32_t> first = computed.n_rows();
   for (int32_t& row : first) row -= static_cast<int32_t>(own_->n_tokens);
   add_layer(*own_, il).append(backend_, computed, first, own_->n_tokens);
+}
+
+void PrefixMaker::keep_state(int il, RecurrentState& computed) {
+  const StateShape& shape = KvPrefix::Impl::layer_spec(*making_->model, il).state;
+  if (copied_) {
+    auto marks = std::make_unique<RecurrentState>(copied_->meter, shape);
+    const int64_t n_old = n_shared_ + copied_->n_tokens;
+    old_->impl().for_marks(il, [&](const RecurrentState& marked, int64_t end) {
+      marks->add_marks(backend_, marked, marks->marks().empty() ? n_shared_ : marks->marks().back(),
+                       std::min(n_old, end));
+    });
+    copied_->layers.push_back(std::move(marks));
+  }
+  auto marks = std::make_unique<RecurrentState>(own_->meter, shape);
+  marks->take_marks(computed);
+  own_->layers.push_back(std::move(marks));
 }
 
 void PrefixMaker::add_part(std::shared_ptr<PrefixRows> rows) {
@@ -227,7 +340,7 @@ std::shared_ptr<const KvPrefix> PrefixMaker::finish() {
 void KvPrefix::save(const std::string& path, DType type, std::string_view notes, int zstd_level,
                     int64_t n_tokens) const {
   const ModelInfo& info = impl_->model->info();
-  validate_kv_type(type, info.head_dim);
+  validate_kv_type(type, info);
   require_range("n_tokens", n_tokens, 0, std::ssize(impl_->tokens));
   const auto tokens =
       std::span(impl_->tokens).first(n_tokens > 0 ? n_tokens : impl_->tokens.size());
@@ -242,10 +355,23 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
   KvMeter meter;
   const auto n = static_cast<int32_t>(std::ssize(tokens));
   for (int il = 0; il < info.n_layer; ++il) {
-    auto converted = make_full_state(Impl::layer_spec(*impl_->model, il).state, meter, type);
-    converted->reserve(backend, n, n);
-    impl_->append_to(*converted, il, 0, n);
-    out.layer_block(converted->kind(), il, converted->most_saved_bytes(n),
+    const StateShape& shape = Impl::layer_spec(*impl_->model, il).state;
+    std::unique_ptr<LayerState> converted;
+    if (shape.has_rows()) {
+      auto rows = make_full_state(shape, meter, type);
+      rows->reserve(backend, n, n);
+      impl_->append_to(*rows, il, 0, n);
+      converted = std::move(rows);
+    } else {
+      auto state = std::make_unique<RecurrentState>(meter, shape);
+      impl_->for_marks(il, [&](const RecurrentState& marked, int64_t end) {
+        const std::vector<int64_t> known = state->marks();
+        state->add_marks(backend, marked, known.empty() ? 0 : known.back(),
+                         std::min<int64_t>(end, n));
+      });
+      converted = std::move(state);
+    }
+    out.layer_block(converted->kind(), il, converted->saved_bytes(),
                     [&](const ByteSink& sink) { converted->save(backend, sink); });
   }
   out.finish();

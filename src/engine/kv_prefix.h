@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cache/layer_state.h"
+#include "cache/recurrent_state.h"
 #include "engine/cache_file.h"
 #include "engine/session_impl.h"
 #include "format/mmap_file.h"
@@ -54,7 +55,12 @@ struct KvPrefix::Impl {
   /// Appends the rows of tokens [begin, end) of layer il to `layer`, which must have room. A layer
   /// stored as a zstd frame is decoded for it. The first call for a layer of a file compares its
   /// checksum. Throws Error{kBadModel}.
-  void append_to(LayerState& layer, int il, int64_t begin, int64_t end) const;
+  void append_to(RowState& layer, int il, int64_t begin, int64_t end) const;
+  /// Makes `state`, of layer il, what it was after n tokens: last_cut(n).
+  void restore(RecurrentState& state, int il, int64_t n) const;
+  /// Calls `use` with what is known of layer il, one part of the tokens after another, and the
+  /// number of tokens up to which it counts.
+  void for_marks(int il, const std::function<void(const RecurrentState&, int64_t)>& use) const;
   /// Those of the parts that a prefix which begins with the first n_tokens shares. Rows of which it
   /// would use a smaller part than kLeastShared are not among them: it would keep all in memory.
   std::vector<Part> shared_parts(int64_t n_tokens) const;
@@ -70,11 +76,13 @@ class PrefixMaker {
 
   /// Keeps the rows of layer il, which `computed` ends with. Called for each layer in order, before
   /// a policy selects.
-  void keep_layer(int il, const LayerState& computed);
+  void keep_layer(int il, const RowState& computed);
+  /// The same for a layer without rows, whose marks are taken.
+  void keep_state(int il, RecurrentState& computed);
   std::shared_ptr<const KvPrefix> finish();
 
  private:
-  LayerState& add_layer(PrefixRows& rows, int il) const;
+  RowState& add_layer(PrefixRows& rows, int il) const;
   void add_part(std::shared_ptr<PrefixRows> rows);
 
   Backend& backend_;
@@ -84,6 +92,11 @@ class PrefixMaker {
   std::shared_ptr<PrefixRows> copied_;  // of the old prefix's other tokens; null if there are none
   std::shared_ptr<PrefixRows> own_;
 };
+
+/// After how many of a prompt's tokens states without rows are set aside, ascending: at its end, at
+/// the ends of messages, and every few thousand tokens. The first n_old tokens are known already.
+std::vector<int64_t> choose_marks(const Model& model, DType kv_type,
+                                  std::span<const int32_t> tokens, int64_t n_old);
 
 /// Throws Error{kUsage} unless the session can begin with the first `n` tokens of `prefix`, which
 /// must equal those of `tokens`.

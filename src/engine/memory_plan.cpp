@@ -14,16 +14,17 @@
 
 namespace snapkv {
 
-void validate_kv_type(DType kv_type, int64_t head_dim) {
+void validate_kv_type(DType kv_type, const ModelInfo& info) {
   require_range("kv_type", static_cast<int>(kv_type), 0, std::ssize(kDTypes) - 1);
   if (kv_type != DType::f32 && kv_type != DType::f16 && kv_type != DType::bf16 &&
       kv_type != DType::q8_0) {
     fail(ErrorCode::kUsage, "{} is {}; it must be f32, f16, bf16 or q8_0", OptionName("kv_type"),
          name(kv_type));
   }
-  if (head_dim % block_size(kv_type) != 0) {
+  for (const LayerInfo& layer : info.layers) {
+    if (layer.head_dim % block_size(kv_type) == 0) continue;
     fail(ErrorCode::kUsage, "{} {} needs a head_dim that is a multiple of {}, the model's is {}",
-         OptionName("kv_type"), name(kv_type), block_size(kv_type), head_dim);
+         OptionName("kv_type"), name(kv_type), block_size(kv_type), layer.head_dim);
   }
 }
 
@@ -51,9 +52,7 @@ MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device) 
                 .hidden_place = in_file ? HiddenStates::Place::file : prompt.hidden_place},
                traits);
   plan.weights = info.weight_bytes;
-  for (const LayerSpec& layer : info.spec->layers) {
-    plan.kv_full += layer.state.bytes(first.kv_type, layer.visible_rows(prompt.n_tokens));
-  }
+  plan.kv_full = info.spec->full_bytes(first.kv_type, prompt.n_tokens);
   plan.budget = Policy::make(first.kv)->budget_for(prompt.n_tokens);
   return plan;
 }
@@ -90,9 +89,29 @@ int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, siz
 
 size_t free_memory() { return available_memory(); }
 
-size_t kv_row_bytes(const ModelInfo& info, DType kv_type) {
-  validate_kv_type(kv_type, info.head_dim);
-  return StateShape{.n_head = info.n_head_kv, .head_dim = info.head_dim}.bytes(kv_type, 1);
+namespace {
+
+const ModelSpec& spec_of(const ModelInfo& info) {
+  if (info.spec != nullptr) return *info.spec;
+  fail(ErrorCode::kUsage,
+       "sizes of a cache: info must come from Model::info() or describe_model()");
+}
+
+}  // namespace
+
+size_t kv_bytes_per_token(const ModelInfo& info, DType kv_type) {
+  validate_kv_type(kv_type, info);
+  return spec_of(info).bytes_per_token(kv_type);
+}
+
+size_t kv_layer_bytes(const ModelInfo& info, DType kv_type, int64_t il, int64_t n_rows) {
+  validate_kv_type(kv_type, info);
+  const ModelSpec& spec = spec_of(info);
+  if (il < 0 || il >= std::ssize(spec.layers)) {
+    fail(ErrorCode::kUsage, "kv_layer_bytes: there is no layer {}, the model has {} layers", il,
+         spec.layers.size());
+  }
+  return spec.layers[il].state.bytes(kv_type, n_rows);
 }
 
 }  // namespace snapkv

@@ -35,7 +35,7 @@ struct PlannedPrompt {
 /// As plan_memory(), of which this is the general form. `device.asked` is the model's.
 MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device);
 
-/// Throws kUsage unless a cache with rows of head_dim values can have this type.
-void validate_kv_type(DType kv_type, int64_t head_dim);
+/// Throws kUsage unless the rows of the model's layers can have this type.
+void validate_kv_type(DType kv_type, const ModelInfo& info);
 
 }  // namespace snapkv

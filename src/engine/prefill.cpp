@@ -145,7 +145,7 @@ void prefill_after(Session& session, std::shared_ptr<const KvPrefix> prefix,
   std::vector<int32_t> all(before.begin(), before.end());
   all.insert(all.end(), tokens.begin(), tokens.end());
   const int64_t window_size = std::max(1, policy_window(session.options().kv));
-  const int64_t n = std::min(std::ssize(before), std::ssize(all) - window_size);
+  const int64_t n = prefix->last_cut(std::min(std::ssize(before), std::ssize(all) - window_size));
   // everything fits into the window, whose queries are computed anyway
   if (n < 1) return session.prefill(all, {.progress = progress});
   session.prefill(all, {.progress = progress, .prefix = std::move(prefix), .n_from_prefix = n});

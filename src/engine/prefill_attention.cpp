@@ -7,7 +7,7 @@
 
 namespace snapkv {
 
-void PrefillAttentionStep::begin(int il, LayerState& scratch, std::span<const int32_t> pos,
+void PrefillAttentionStep::begin(int il, RowState& scratch, std::span<const int32_t> pos,
                                  const Tensor& q_window, int64_t window_row) {
   il_ = il;
   scratch_ = &scratch;
@@ -28,7 +28,7 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
     for (int32_t& n : n_past) n += static_cast<int32_t>(k.shape[0] - n_out);
     PrefillAttention a;
     a.q = q.slice(q.shape[0] - n_out, q.shape[0]);
-    const LayerState::Views views = scratch_->views();
+    const RowState::Views views = scratch_->views();
     a.k = views.k;
     a.v = views.v;
     a.n_past = n_past;
@@ -46,7 +46,7 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
 void PrefillAttentionStep::show(const Tensor& q) {
   const LayerSpec& layer = architecture_.layer_spec(il_);
   const std::vector<int32_t> n_rows = scratch_->n_rows();
-  const LayerState::Views views = scratch_->views();
+  const RowState::Views views = scratch_->views();
   const QueryChunk chunk{.q = q,
                          .pos = pos_.last(q.shape[0]),
                          .k = views.k,

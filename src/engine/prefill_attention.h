@@ -31,7 +31,7 @@ class PrefillAttentionStep final : public AttentionStep {
 
   /// Prepares the next chunk of layer il: the scratch layer, the positions of the chunk's tokens,
   /// and the row of q_window for its first token. Queries whose row would be negative are not kept.
-  void begin(int il, LayerState& scratch, std::span<const int32_t> pos, const Tensor& q_window,
+  void begin(int il, RowState& scratch, std::span<const int32_t> pos, const Tensor& q_window,
              int64_t window_row);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override;
   /// Adds the layer's time to the sums. Call it when the backend has finished the layer.
@@ -48,7 +48,7 @@ class PrefillAttentionStep final : public AttentionStep {
   const int64_t n_ctx_;
   PrefillTimes& times_;
   int il_ = 0;
-  LayerState* scratch_ = nullptr;
+  RowState* scratch_ = nullptr;
   std::span<const int32_t> pos_;
   Tensor q_window_;
   int64_t window_row_ = 0;

@@ -136,27 +136,34 @@ void PrefillRun::run_chunk(int64_t begin, int64_t end) {
   pass.linear = &linear_;
   pass.buffers = &buffers_;
   SharedAttention shared;
+  sequences_.clear();
   std::span<const int32_t> tokens = tokens_;
   if (segments_.size() == 1) {
     const bool last = il_ + 1 == architecture_.config().n_layer;
     const int64_t first_out = last ? n_tokens_ - plan_.n_logits : 0;
     pass.n_q = std::clamp<int64_t>(end - segments_[0]->first_query(il_), 0, n);
     pass.n_out = std::clamp<int64_t>(end - first_out, 0, n);
-    pass.attention = &segments_[0]->begin_chunk(il_, begin, end);
+    pass.attention = &segments_[0]->begin_chunk(il_, begin, end, 0, sequences_);
     pass.pos = segments_[0]->pos();
     tokens = plan_.tokens.subspan(begin - plan_.n_skipped, n);
   } else {
     pos_.clear();
+    int64_t first_row = 0;
     for (const auto& segment : segments_) {
       const int64_t n_segment = segment->plan().n_tokens;
-      shared.add(segment->begin_chunk(il_, 0, n_segment), n_segment);
+      shared.add(segment->begin_chunk(il_, 0, n_segment, first_row, sequences_), n_segment);
+      first_row += n_segment;
       pos_.insert(pos_.end(), segment->pos().begin(), segment->pos().end());
     }
     pass.attention = &shared;
     pass.pos = pos_;
   }
+  pass.sequences = sequences_;
   if (il_ == 0) architecture_.embed(tokens, pass);
   architecture_.layer(il_, pass);
+  for (const auto& segment : segments_) {
+    segment->end_chunk(segments_.size() == 1 ? end : segment->plan().n_tokens);
+  }
   hidden_.leave(begin, end);
 }
 

@@ -58,8 +58,9 @@ class PrefillRun {
   int64_t n_out_ = 0;    // of its logits that are wanted
   ActivationBuffer buffers_;
   HiddenStates hidden_;
-  std::vector<int32_t> tokens_, pos_;  // of all segments, if there are several
-  std::vector<float> reported_;        // [rows, n_vocab], for PrefillOptions::on_logits
+  std::vector<int32_t> tokens_, pos_;    // of all segments, if there are several
+  std::vector<SequenceRows> sequences_;  // of the current chunk
+  std::vector<float> reported_;          // [rows, n_vocab], for PrefillOptions::on_logits
 };
 
 }  // namespace snapkv

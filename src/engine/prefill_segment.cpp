@@ -39,21 +39,46 @@ PrefillSegment::PrefillSegment(const PrefillPrompt& prompt, const PrefillPlan& p
 
 void PrefillSegment::allocate() {
   Session::Impl& session = first();
-  const ModelConfig& c = session.architecture().config();
-  if (n_window_ > 0) {
+  const std::vector<int64_t> floats = query_floats(session.architecture().spec());
+  const int64_t widest = *std::max_element(floats.begin(), floats.end());
+  if (n_window_ > 0 && widest > 0) {
     window_buffer_ =
-        session.backend().allocate(n_window_ * c.n_q() * sizeof(float), "queries of the window");
-    q_window_ = window_buffer_.view(DType::f32, {n_window_, c.n_head, c.head_dim});
+        session.backend().allocate(n_window_ * widest * sizeof(float), "queries of the window");
   }
   if (!prompt_.makes_prefix) return;
   const PrefillOptions& options = prompt_.options;
   prefix_maker_.emplace(session, prompt_.tokens, options.prefix.get(), options.n_from_prefix);
+  if (session.architecture().spec().is_recurrent()) {
+    marks_ = choose_marks(*session.model, session.options.kv_type, prompt_.tokens,
+                          options.n_from_prefix);
+  }
 }
 
 void PrefillSegment::begin_layer(int il) {
   for (const auto& target : targets_) target->begin_layer(il);
   if (probe_) probe_->begin_layer(il);
-  fill_scratch(il);
+  const LayerSpec& layer = first().architecture().layer_spec(il);
+  q_window_ = Tensor();
+  if (window_buffer_) {
+    q_window_ = window_buffer_.view(DType::f32, {n_window_, layer.n_head, layer.state.head_dim_k});
+  }
+  recurrent_.reset();
+  layer.state.has_rows() ? fill_scratch(il) : begin_recurrent(il);
+}
+
+/// Prepares a state that continues the session's or the prefix's.
+void PrefillSegment::begin_recurrent(int il) {
+  Session::Impl& session = first();
+  const StateShape& shape = session.architecture().layer_spec(il).state;
+  recurrent_ = std::make_unique<RecurrentState>(session.meter, shape);
+  recurrent_->reserve(session.backend(), 1, 1);
+  if (!session.layers.empty()) {
+    const RecurrentState& old = *session.layers[il]->as_recurrent();
+    recurrent_->restore(session.backend(), old, old.n_tokens());
+  } else if (const KvPrefix* prefix = prompt_.options.prefix.get()) {
+    prefix->impl().restore(*recurrent_, il, prompt_.options.n_from_prefix);
+  }
+  if (plan_.n_skipped > 0) recurrent_->advance(plan_.n_skipped);
 }
 
 /// Prepares a scratch layer that holds the old rows and has room for the prompt.
@@ -61,11 +86,8 @@ void PrefillSegment::fill_scratch(int il) {
   Session::Impl& session = first();
   Backend& backend = session.backend();
   int64_t n_rows = plan_.n_tokens + prompt_.options.n_from_prefix;
-  const LayerState* old = targets_[0]->old_layer(il);
-  if (old != nullptr) {
-    const std::vector<int32_t> n_old = old->n_rows();
-    n_rows += *std::max_element(n_old.begin(), n_old.end());
-  }
+  const RowState* old = targets_[0]->old_layer(il);
+  if (old != nullptr) n_rows += old->most_rows();
   // a scratch layer that will become the cache needs room for generated tokens
   const DType dtype = scratch_dtype(session.options.kv_type);
   const bool taken =
@@ -88,11 +110,12 @@ void PrefillSegment::fill_scratch(int il) {
 
 /// Appends the rows of the tokens that a dry run skips. Nothing reads the tensors.
 void PrefillSegment::skip_rows() {
-  const LayerState::Views views = scratch_->views();
-  const Tensor rows(views.k.data, DType::f32,
-                    {plan_.n_skipped, views.k.shape[0], views.k.shape[2]});
+  const RowState::Views views = scratch_->views();
+  const auto rows = [&](const Tensor& view) {
+    return Tensor(view.data, DType::f32, {plan_.n_skipped, view.shape[0], view.shape[2]});
+  };
   const std::span pos(static_cast<const int32_t*>(views.k.data), plan_.n_skipped);
-  scratch_->append(first().backend(), rows, rows, pos);
+  scratch_->append(first().backend(), rows(views.k), rows(views.v), pos);
 }
 
 int64_t PrefillSegment::first_query(int il) const {
@@ -105,14 +128,61 @@ int64_t PrefillSegment::first_query(int il) const {
   return token;
 }
 
-AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end) {
+/// Cuts tokens [begin, end) where the state is set aside: each piece goes on from the state that
+/// the one before it leaves. end_chunk() sets aside the state at the chunk's end.
+void PrefillSegment::add_pieces(int64_t begin, int64_t end, int64_t first_row,
+                                std::vector<SequenceRows>& sequences) {
+  const int64_t shift = first_row - begin;  // from tokens to rows
+  const void* from = recurrent_->now();
+  int64_t at = begin;
+  for (const int64_t mark : marks_) {
+    const int64_t token = mark - plan_.n_past;
+    if (token <= at || token >= end) continue;
+    void* const to = recurrent_->add_mark(first().backend(), mark);
+    sequences.push_back({shift + at, shift + token, from, to});
+    from = to;
+    at = token;
+  }
+  sequences.push_back({shift + at, shift + end, from, recurrent_->next()});
+  recurrent_->advance(end - begin);
+}
+
+AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end, int64_t first_row,
+                                           std::vector<SequenceRows>& sequences) {
   pos_.resize(end - begin);
   std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(plan_.n_past + begin));
+  if (recurrent_) {
+    add_pieces(begin, end, first_row, sequences);
+    return attention_;
+  }
+  sequences.push_back({.begin = first_row, .end = first_row + end - begin});
   attention_.begin(il, *scratch_, pos_, q_window_, begin - (plan_.n_tokens - n_window_));
   return attention_;
 }
 
+void PrefillSegment::end_chunk(int64_t end) {
+  if (!recurrent_ || std::count(marks_.begin(), marks_.end(), plan_.n_past + end) == 0) return;
+  Backend& backend = first().backend();
+  backend.copy(recurrent_->add_mark(backend, plan_.n_past + end), recurrent_->now(),
+               recurrent_->mark_bytes());
+}
+
+void PrefillSegment::keep_recurrent(int il) {
+  if (prefix_maker_) prefix_maker_->keep_state(il, *recurrent_);
+  const StateShape& shape = first().architecture().layer_spec(il).state;
+  for (size_t i = 1; i < targets_.size(); ++i) {
+    auto copy = std::make_unique<RecurrentState>(targets_[i]->session().meter, shape);
+    copy->restore(first().backend(), *recurrent_, recurrent_->n_tokens());
+    targets_[i]->keep_state(il, std::move(copy));
+  }
+  targets_[0]->keep_state(il, std::move(recurrent_));
+}
+
 void PrefillSegment::end_layer(int il) {
+  if (recurrent_) {
+    keep_recurrent(il);
+    return;
+  }
   attention_.end_layer();
   if (prefix_maker_) prefix_maker_->keep_layer(il, *scratch_);  // before a policy selects
   const bool may_take = targets_.size() == 1;

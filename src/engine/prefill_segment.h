@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "cache/recurrent_state.h"
 #include "engine/attention_probe.h"
 #include "engine/kv_prefix.h"
 #include "engine/prefill_attention.h"
@@ -28,15 +29,22 @@ class PrefillSegment {
   /// Positions of the current chunk's tokens.
   std::span<const int32_t> pos() const { return pos_; }
   /// Memory of the scratch layer; 0 if it has become a session's.
-  size_t scratch_bytes() const { return scratch_ != nullptr ? scratch_->bytes() : 0; }
+  size_t scratch_bytes() const {
+    return (scratch_ != nullptr ? scratch_->bytes() : 0) +
+           (recurrent_ != nullptr ? recurrent_->bytes() : 0);
+  }
 
   void allocate();
   /// Fills the scratch layer with the rows that are already there.
   void begin_layer(int il);
   /// The first token whose query the layer needs.
   int64_t first_query(int il) const;
-  /// The attention step for tokens [begin, end) of this layer.
-  AttentionStep& begin_chunk(int il, int64_t begin, int64_t end);
+  /// The attention step for tokens [begin, end) of this layer. `sequences` gets what the run's
+  /// chunk holds of this prompt, from row `first_row` on.
+  AttentionStep& begin_chunk(int il, int64_t begin, int64_t end, int64_t first_row,
+                             std::vector<SequenceRows>& sequences);
+  /// Call it when the chunk's ops have been given to the backend.
+  void end_chunk(int64_t end);
   void end_layer(int il);
 
   /// [n_logits, n_vocab], to be filled.
@@ -49,6 +57,10 @@ class PrefillSegment {
 
  private:
   void fill_scratch(int il);
+  void begin_recurrent(int il);
+  void add_pieces(int64_t begin, int64_t end, int64_t first_row,
+                  std::vector<SequenceRows>& sequences);
+  void keep_recurrent(int il);
   void skip_rows();
 
   const PrefillPrompt& prompt_;
@@ -58,9 +70,11 @@ class PrefillSegment {
   PrefillAttentionStep attention_;
   int64_t n_window_ = 0;  // the largest of all targets
   Buffer window_buffer_;
-  Tensor q_window_;           // [n_window, n_head, head_dim] f32
+  Tensor q_window_;           // [n_window, n_head, head_dim] f32, of the current layer
   std::vector<int32_t> pos_;  // of the current chunk
-  std::unique_ptr<LayerState> scratch_;
+  std::unique_ptr<RowState> scratch_;
+  std::unique_ptr<RecurrentState> recurrent_;  // of the current layer, if that has no rows
+  std::vector<int64_t> marks_;  // the numbers of tokens after which the prefix has such states
   size_t scratch_bytes_ = 0;
   LogitRows logits_;
   std::vector<LogitRows> target_logits_;     // [targets], set when the prompt is done

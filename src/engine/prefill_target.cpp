@@ -21,7 +21,7 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
   fresh_.resize(n_layer);
   layer_stats_.resize(n_layer);
   if (session.has_decode_limit()) {
-    queries_ = QueryRing(session.backend(), session.architecture().config(),
+    queries_ = QueryRing(session.backend(), query_floats(session.architecture().spec()),
                          session.policy->window_size());
   }
   if (!session.options.kv_refresh || !session.policy->info().has_budget) return;
@@ -58,9 +58,9 @@ PrefillTarget::~PrefillTarget() {
   }
 }
 
-const LayerState* PrefillTarget::old_layer(int il) const {
+const RowState* PrefillTarget::old_layer(int il) const {
   if (session_.layers.empty()) return nullptr;
-  if (!session_.has_history(il)) return session_.layers[il].get();
+  if (!session_.has_history(il)) return &session_.layers[il]->rows();
   if (session_.has_history(il + 1)) session_.history[il + 1]->prefetch();
   return session_.history[il].get();
 }
@@ -87,11 +87,10 @@ void PrefillTarget::observe(const QueryChunk& chunk) {
   score_seconds_ += timer.seconds();
 }
 
-void PrefillTarget::keep_rows(int il, LayerState& scratch, const Tensor& q_window, bool may_take) {
+void PrefillTarget::keep_rows(int il, RowState& scratch, const Tensor& q_window, bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
-  const std::vector<int32_t> n_rows = scratch.n_rows();
-  const int32_t most_rows = *std::max_element(n_rows.begin(), n_rows.end());
+  const int32_t most_rows = scratch.most_rows();
   const Selection selection = choose(il, scratch, q_window, most_rows);
   if (queries_) queries_.fill(backend, il, q_window);
   backend.synchronize();  // before the time is taken
@@ -102,7 +101,7 @@ void PrefillTarget::keep_rows(int il, LayerState& scratch, const Tensor& q_windo
   }
   fresh_[il] = make_state(session_.architecture().layer_spec(il).state, session_.meter,
                           session_.options.kv_type);
-  LayerState& fresh = *fresh_[il];
+  RowState& fresh = fresh_[il]->rows();
   const int32_t reserve = static_cast<int32_t>(session_.options.decode_reserve);
   // The scratch layer is not taken if an earlier layer made it larger than this one may be,
   const int32_t room = most_rows + reserve;
@@ -120,7 +119,12 @@ void PrefillTarget::keep_rows(int il, LayerState& scratch, const Tensor& q_windo
   for (const int32_t n : fresh.n_rows()) layer.n_kept.push_back(n);
 }
 
-Selection PrefillTarget::choose(int il, const LayerState& scratch, const Tensor& q_window,
+void PrefillTarget::keep_state(int il, std::unique_ptr<RecurrentState> state) {
+  fresh_[il] = std::move(state);
+  layer_stats_[il].n_total = session_.n_past + n_tokens_;
+}
+
+Selection PrefillTarget::choose(int il, const RowState& scratch, const Tensor& q_window,
                                 int32_t most_rows) const {
   Selection all;
   all.keep_all = true;
@@ -141,7 +145,10 @@ Selection PrefillTarget::choose(int il, const LayerState& scratch, const Tensor&
 void PrefillTarget::commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,
                            size_t scratch_bytes) {
   std::vector<std::vector<int32_t>> in_history;  // first, since it may run out of memory
-  for (size_t il = 0; il < old_history_.size(); ++il) in_history.push_back(fresh_[il]->n_rows());
+  for (size_t il = 0; il < old_history_.size(); ++il) {
+    const RowState* const rows = fresh_[il]->as_rows();
+    in_history.push_back(rows != nullptr ? rows->n_rows() : std::vector<int32_t>());
+  }
   session_.layers = std::move(fresh_);
   if (!in_history.empty()) session_.in_history = std::move(in_history);
   session_.queries = std::move(queries_);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "cache/recurrent_state.h"
 #include "engine/prefill_plan.h"
 #include "engine/prefill_times.h"
 #include "engine/session_impl.h"
@@ -26,7 +27,7 @@ class PrefillTarget {
   int64_t n_window() const { return n_window_; }
   /// The rows of earlier turns that this prompt's tokens see in layer il: the kept ones or, with
   /// kv_refresh, all of them. nullptr if there are none.
-  const LayerState* old_layer(int il) const;
+  const RowState* old_layer(int il) const;
   /// The most rows that any head of layer il may have if all of them are kept.
   int64_t budget(int il) const;
 
@@ -37,14 +38,17 @@ class PrefillTarget {
   /// Selects rows of the scratch layer, which holds the whole prompt and has had a snapshot of what
   /// old_layer() gave, and keeps them. `q_window`: the last n_window() queries. `may_take`: the
   /// scratch layer may become the cache if all rows are kept and it has the cache's type.
-  void keep_rows(int il, LayerState& scratch, const Tensor& q_window, bool may_take);
+  void keep_rows(int il, RowState& scratch, const Tensor& q_window, bool may_take);
+
+  /// Keeps what a layer without rows remembers.
+  void keep_state(int il, std::unique_ptr<RecurrentState> state);
 
   /// Hands the result to the session. `times`: the times that all targets share.
   void commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,
               size_t scratch_bytes);
 
  private:
-  Selection choose(int il, const LayerState& scratch, const Tensor& q_window,
+  Selection choose(int il, const RowState& scratch, const Tensor& q_window,
                    int32_t most_rows) const;
 
   Session::Impl& session_;

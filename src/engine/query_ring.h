@@ -8,18 +8,23 @@
 #include "backend/backend.h"
 #include "base/buffer.h"
 #include "base/tensor.h"
-#include "model/config.h"
+#include "model/model_spec.h"
 
 namespace snapkv {
 
 class QueryRing {
  public:
   QueryRing() = default;  // holds nothing
-  QueryRing(Backend& backend, const ModelConfig& config, int window_size);
+  /// `token_floats`: how many values a token's queries have in each layer, n_head * head_dim; 0
+  /// where there are none.
+  QueryRing(Backend& backend, std::vector<int64_t> token_floats, int window_size);
   static constexpr const char* kLabel = "queries of the last tokens";
 
   explicit operator bool() const { return window_size_ > 0; }
   size_t bytes() const { return storage_.bytes(); }
+  bool has_layer(int il) const { return token_floats_[il] > 0; }
+  /// Bytes of the queries of one layer.
+  size_t layer_bytes(int il) const { return window_size_ * token_floats_[il] * sizeof(float); }
   /// Number of tokens whose queries it holds: at most the window, and the same for every layer.
   int64_t size() const { return size_; }
 
@@ -41,14 +46,18 @@ class QueryRing {
 
  private:
   float* slot(int il, int64_t i) const {
-    return static_cast<float*>(storage_.data()) + (il * window_size_ + i) * token_floats_;
+    return static_cast<float*>(storage_.data()) + first_[il] + i * token_floats_[il];
   }
 
-  Buffer storage_;  // [n_layer, window_size, n_head, head_dim] f32
+  Buffer storage_;  // [n_layer] of [window_size, n_head, head_dim] f32
   int64_t window_size_ = 0;
-  int64_t token_floats_ = 0;  // n_head * head_dim
+  std::vector<int64_t> token_floats_;  // [n_layer]
+  std::vector<int64_t> first_;         // [n_layer], where each begins in storage_
   int64_t size_ = 0;
   int64_t next_ = 0;  // slot of the next token
 };
+
+/// QueryRing's token_floats for all layers of a model.
+std::vector<int64_t> query_floats(const ModelSpec& spec);
 
 }  // namespace snapkv

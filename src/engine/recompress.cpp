@@ -21,7 +21,7 @@ int64_t budget_of(const Session::Impl& s, int il) {
   return layer_budget(s.architecture().spec(), *s.policy, s.n_past, il);
 }
 
-Selection select_again(Session::Impl& s, int il, const LayerState& rows) {
+Selection select_again(Session::Impl& s, int il, const RowState& rows) {
   // the window is the last rows of every head, and at least one row must come before it
   const std::vector<int32_t> n = rows.n_rows();
   const int64_t fewest = *std::min_element(n.begin(), n.end());
@@ -33,9 +33,9 @@ Selection select_again(Session::Impl& s, int il, const LayerState& rows) {
         "are known, at least 2 rows and a query are needed",
         il, fewest, s.queries.size());
   }
-  const ModelConfig& config = s.architecture().config();
+  const LayerSpec& layer = s.architecture().layer_spec(il);
   const Buffer q = s.queries.last(s.backend(), il, n_window);
-  const Tensor q_window = q.view(DType::f32, {n_window, config.n_head, config.head_dim});
+  const Tensor q_window = q.view(DType::f32, {n_window, layer.n_head, layer.state.head_dim_k});
   const auto selector = s.policy->make_selector(s.backend());
   if (rows.has_views()) {
     return select_rows(s, il, rows, q_window, *selector, budget_of(s, il));
@@ -50,7 +50,7 @@ int64_t steps_to_limit(const Session::Impl& s, int il) {
   if (!s.queries || !s.architecture().layer_spec(il).compressed) {
     return std::numeric_limits<int64_t>::max();
   }
-  const std::vector<int32_t> n_rows = s.layers[il]->n_rows();
+  const std::vector<int32_t> n_rows = s.layers[il]->rows().n_rows();
   // budgets differ between layers and heads; decoding adds the same number to all of them
   const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
   const int64_t most = (budget_of(s, il) + tail) * std::ssize(n_rows);
@@ -67,15 +67,15 @@ void recompress_at_limit(Session::Impl& s) {
     if (!any) vote_pending(s);  // before their rows may be gone
     any = true;
     s.remember(il);
-    const LayerState& rows = s.has_history(il) ? *s.history[il] : *s.layers[il];
+    const RowState& rows = s.has_history(il) ? *s.history[il] : s.layers[il]->rows();
     const Selection selection = select_again(s, il, rows);
     const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
     const int64_t reserve = std::min(s.options.decode_reserve, tail);
     auto kept = make_state(s.architecture().layer_spec(il).state, s.meter, s.options.kv_type);
-    kept->keep(s.backend(), rows, selection, static_cast<int32_t>(reserve));
+    kept->rows().keep(s.backend(), rows, selection, static_cast<int32_t>(reserve));
     s.layers[il] = std::move(kept);
     if (!s.has_history(il)) continue;
-    s.in_history[il] = s.layers[il]->n_rows();
+    s.in_history[il] = s.layers[il]->rows().n_rows();
     s.history[il]->leave();
   }
   if (!any) return;

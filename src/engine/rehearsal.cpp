@@ -51,11 +51,14 @@ class Rehearsal {
     const int32_t token = 0;
     Session::Impl* const first = sessions_[0].get();
     decode_step({&first, 1}, {&token, 1});
-    const int64_t n_layer = prompt_.info.n_layer, n_sampled = sample_.config().n_layer;
     plan_.hidden_states = backend_.peak(HiddenStates::kLabel);
     plan_.activations = backend_.peak(ActivationBuffer::kLabel);
     plan_.packed_weights = backend_.peak(kPackedWeights);
-    plan_.queries = backend_.peak(QueryRing::kLabel) / n_sampled * n_layer;  // of all layers
+    for (const auto& session : sessions_) {
+      for (int il = 0; session->queries && il < sample_.config().n_layer; ++il) {
+        plan_.queries += session->queries.layer_bytes(il) * sample_.count(il);
+      }
+    }
     plan_.logits = backend_.peak(LogitRows::kLabel);
     plan_.scores = backend_.peak_of_others();
     const bool uses_library = plan_.packed_weights > 0;

@@ -7,18 +7,17 @@
 
 namespace snapkv {
 
-std::unique_ptr<LayerState> readable_copy(Session::Impl& session, int il, const LayerState& rows) {
+std::unique_ptr<RowState> readable_copy(Session::Impl& session, int il, const RowState& rows) {
   auto copy = make_full_state(session.architecture().layer_spec(il).state, session.meter,
                               scratch_dtype(session.options.kv_type));
-  const std::vector<int32_t> n = rows.n_rows();
-  const int32_t most = *std::max_element(n.begin(), n.end());
+  const int32_t most = rows.most_rows();
   copy->reserve(session.backend(), most, most);
   copy->append(session.backend(), rows);
   return copy;
 }
 
-Selection select_rows(Session::Impl& session, int il, const LayerState& rows,
-                      const Tensor& q_window, LayerSelector& selector, int64_t budget) {
+Selection select_rows(Session::Impl& session, int il, const RowState& rows, const Tensor& q_window,
+                      LayerSelector& selector, int64_t budget) {
   const Architecture& architecture = session.architecture();
   const LayerSpec& layer = architecture.layer_spec(il);
   const std::vector<int32_t> n_rows = rows.n_rows();
@@ -31,7 +30,7 @@ Selection select_rows(Session::Impl& session, int il, const LayerState& rows,
   input.il = layer.place.il;
   input.n_layer = layer.place.n_layer;
   input.q_window = q_window;
-  const LayerState::Views views = rows.views();
+  const RowState::Views views = rows.views();
   input.k = views.k;
   input.v = views.v;
   input.n_rows = n_rows;

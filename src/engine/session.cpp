@@ -86,11 +86,12 @@ const Model& Session::model() const { return *state().model; }
 
 std::vector<int32_t> Session::cached_positions(int il, int head) const {
   if (state().layers.empty()) return {};
-  if (il < 0 || il >= std::ssize(state().layers) || head < 0 ||
-      head >= std::ssize(state().layers[il]->n_rows())) {
+  const bool known = 0 <= il && il < std::ssize(state().layers);
+  const RowState* const rows = known ? state().layers[il]->as_rows() : nullptr;
+  if (rows == nullptr || head < 0 || head >= std::ssize(rows->n_rows())) {
     fail(ErrorCode::kUsage, "cached_positions: no layer {} with a KV head {}", il, head);
   }
-  return state().layers[il]->positions(state().backend(), head);
+  return rows->positions(state().backend(), head);
 }
 
 void Session::trace_answer() {
@@ -123,8 +124,7 @@ void Session::reset() {
   state().meter.peak = state().meter.now;
 }
 
-void Session::Impl::add_to_history(int il, const LayerState& source,
-                                   std::span<const int32_t> first) {
+void Session::Impl::add_to_history(int il, const RowState& source, std::span<const int32_t> first) {
   const std::vector<int32_t> n_rows = source.n_rows();
   int32_t n = 0;
   for (size_t h = 0; h < n_rows.size(); ++h) n = std::max(n, n_rows[h] - first[h]);
@@ -135,8 +135,9 @@ void Session::Impl::add_to_history(int il, const LayerState& source,
 
 void Session::Impl::remember(int il) {
   if (!has_history(il) || layers.empty()) return;
-  std::vector<int32_t> n_rows = layers[il]->n_rows();  // first: nothing may fail after append()
-  add_to_history(il, *layers[il], in_history[il]);
+  const RowState& rows = layers[il]->rows();
+  std::vector<int32_t> n_rows = rows.n_rows();  // first: nothing may fail after append()
+  add_to_history(il, rows, in_history[il]);
   in_history[il] = std::move(n_rows);
 }
 
@@ -150,10 +151,7 @@ void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i
 }
 
 void Session::Impl::update_memory_stats() {
-  stats.kv_bytes_full = 0;
-  for (const LayerSpec& layer : architecture().spec().layers) {
-    stats.kv_bytes_full += layer.state.bytes(options.kv_type, layer.visible_rows(n_past));
-  }
+  stats.kv_bytes_full = architecture().spec().full_bytes(options.kv_type, n_past);
   stats.kv_bytes_peak = meter.peak;
   stats.kv_bytes = meter.now;
   stats.query_bytes = queries.bytes();

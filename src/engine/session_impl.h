@@ -40,8 +40,8 @@ struct Session::Impl {
   // which it selects again, and how many rows of each head of `layers` are among them. Rows that
   // decoding has appended since are not.
   KvMeter history_meter;
-  std::vector<std::unique_ptr<LayerState>> history;  // [n_layer]; null where no policy chooses
-  std::vector<std::vector<int32_t>> in_history;      // [n_layer][n_head_kv]
+  std::vector<std::unique_ptr<RowState>> history;  // [n_layer]; null where no policy chooses
+  std::vector<std::vector<int32_t>> in_history;    // [n_layer][n_head_kv]
 
   QueryRing queries;  // of the last tokens, with kv_decode_limit
   AnswerTrace trace;  // after trace_answer()
@@ -65,7 +65,7 @@ struct Session::Impl {
   bool has_history(int il) const { return il < std::ssize(history) && history[il] != nullptr; }
   /// Adds each head's rows of `source` from slot first[h] on to the history of layer il. What it
   /// throws leaves the history as it was.
-  void add_to_history(int il, const LayerState& source, std::span<const int32_t> first);
+  void add_to_history(int il, const RowState& source, std::span<const int32_t> first);
   /// Adds the rows of layer il that decoding appended, if the layer has a history.
   void remember(int il);
   /// Updates the byte counts in stats.

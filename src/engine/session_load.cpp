@@ -125,7 +125,7 @@ class Loader {
       layer->load(s_.backend(), blocks_.state(next_++, il, *layer, file_.saved.n_past, memory_),
                   s_.options.decode_reserve);
       layers.push_back(std::move(layer));
-      if (ring_) load_queries(il);
+      if (ring_ && ring_.has_layer(il)) load_queries(il);
     }
     return layers;
   }
@@ -139,7 +139,8 @@ class Loader {
                    window_size);
     }
     if (window_size == 0) return;
-    ring_ = QueryRing(s_.backend(), s_.architecture().config(), static_cast<int>(window_size));
+    ring_ = QueryRing(s_.backend(), query_floats(s_.architecture().spec()),
+                      static_cast<int>(window_size));
   }
   QueryRing take_queries() { return std::move(ring_); }
 
@@ -152,14 +153,14 @@ class Loader {
   }
 
   void load_queries(int il) {
-    const ModelConfig& config = s_.architecture().config();
-    std::vector<std::byte> q(file_.n_queries * config.n_q() * sizeof(float));
+    const LayerSpec& layer = s_.architecture().layer_spec(il);
+    std::vector<std::byte> q(file_.n_queries * layer.n_q() * sizeof(float));
     blocks_.expect(next_, "queries", il);
     copy(blocks_.content(next_++, q.size(), memory_), q, "queries");
     const Buffer device = s_.backend().allocate(q.size(), "queries of a saved session");
     s_.backend().upload(device.data(), q.data(), q.size());
     ring_.fill(s_.backend(), il,
-               device.view(DType::f32, {file_.n_queries, config.n_head, config.head_dim}));
+               device.view(DType::f32, {file_.n_queries, layer.n_head, layer.state.head_dim_k}));
   }
 
   Session::Impl& s_;
@@ -200,8 +201,10 @@ std::string Session::load(const SavedSessionFile& opened) {
   Impl& s = *self;
   const CacheFile& blocks = opened.impl().blocks;
   const SessionFile& file = opened.impl().content;
-  const size_t per_layer = file.n_queries > 0 ? 2 : 1;
-  check_model(blocks, file.saved, *s.model, kSessionBlocks + per_layer * s.info().n_layer);
+  const std::vector<int64_t> queries = query_floats(s.architecture().spec());
+  const size_t n_without = std::count(queries.begin(), queries.end(), 0);
+  const size_t n_queries = file.n_queries > 0 ? queries.size() - n_without : 0;
+  check_model(blocks, file.saved, *s.model, kSessionBlocks + s.info().n_layer + n_queries);
   check_options(blocks.path(), file, s);
   if (std::ssize(file.stats) != s.info().n_layer) {
     fail_damaged(blocks.path(), "it describes {} layers", file.stats.size());

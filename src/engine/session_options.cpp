@@ -14,14 +14,26 @@
 namespace snapkv {
 namespace {
 
-/// Rows per KV head that all layers without a policy hold together, decode_reserve included.
-int64_t window_rows(const SessionOptions& options, const ModelInfo& info) {
+/// Bytes of all layers among whose rows no policy chooses, decode_reserve included.
+size_t bytes_without_policy(const SessionOptions& options, const ModelInfo& info) {
   const int64_t n_ctx = options.n_ctx > 0 ? options.n_ctx : info.n_ctx_train;
-  int64_t rows = 0;
-  for (const LayerInfo& layer : info.layers) {
-    if (!layer.compressed) rows += std::min(layer.window, n_ctx) + options.decode_reserve;
+  size_t bytes = 0;
+  for (int64_t il = 0; il < info.n_layer; ++il) {
+    const LayerInfo& layer = info.layers[il];
+    if (layer.compressed) continue;
+    const int64_t n_rows = std::min(layer.window, n_ctx) + options.decode_reserve;
+    bytes += kv_layer_bytes(info, options.kv_type, il, n_rows);
   }
-  return rows;
+  return bytes;
+}
+
+/// Bytes of one row of every layer among whose rows a policy chooses.
+size_t row_bytes_with_policy(const SessionOptions& options, const ModelInfo& info) {
+  size_t bytes = 0;
+  for (int64_t il = 0; il < info.n_layer; ++il) {
+    if (info.layers[il].compressed) bytes += kv_layer_bytes(info, options.kv_type, il, 1);
+  }
+  return bytes;
 }
 
 /// The largest budget whose rows fit into kv_memory.
@@ -37,9 +49,8 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   require_range("n_head_kv", info.n_head_kv, 1, kMostRows);
   const int64_t n_layer = info.n_compressed();
   if (n_layer == 0) return options.kv.budget;  // no layer has a budget
-  const size_t layer_row = kv_row_bytes(info, options.kv_type);
-  const size_t row = n_layer * layer_row;
-  const size_t windows = window_rows(options, info) * layer_row;
+  const size_t row = row_bytes_with_policy(options, info);
+  const size_t windows = bytes_without_policy(options, info);
   const size_t left = options.kv_memory - std::min(options.kv_memory, windows);
   const int64_t budget = static_cast<int64_t>(left / row) - options.decode_reserve;
   const int64_t least = policy->least_budget();
@@ -82,7 +93,7 @@ void check_decode_limit(const SessionOptions& options, const Policy& policy) {
 CheckedOptions check_session_options(const SessionOptions& options, const ModelInfo& info) {
   CheckedOptions checked{options, nullptr};
   session_option_table().check(options);
-  validate_kv_type(options.kv_type, info.head_dim);
+  validate_kv_type(options.kv_type, info);
   if (options.kv_memory > 0) checked.options.kv.budget = budget_in_memory(options, info);
   checked.policy = Policy::make(checked.options.kv);
   check_decode_limit(checked.options, *checked.policy);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Session::save() (docs/session-file.md has the layout).
-#include <algorithm>
-
 #include "base/error.h"
 #include "engine/cache_file.h"
 #include "engine/session_impl.h"
@@ -32,11 +30,9 @@ FieldWriter session_fields(const Session::Impl& s) {
 
 void save_layer(const Session::Impl& s, int il, CacheFileWriter& out) {
   const LayerState& layer = *s.layers[il];
-  const std::vector<int32_t> n_rows = layer.n_rows();
-  out.layer_block(layer.kind(), il,
-                  layer.most_saved_bytes(*std::max_element(n_rows.begin(), n_rows.end())),
+  out.layer_block(layer.kind(), il, layer.saved_bytes(),
                   [&](const ByteSink& sink) { layer.save(s.backend(), sink); });
-  if (!s.queries || s.queries.size() == 0) return;
+  if (!s.queries || s.queries.size() == 0 || !s.queries.has_layer(il)) return;
   const Buffer q = s.queries.last(s.backend(), il, s.queries.size());
   out.layer_block("queries", il, q.bytes(), [&](const ByteSink& sink) {
     std::vector<std::byte> bytes(q.bytes());

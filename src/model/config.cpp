@@ -13,31 +13,31 @@
 namespace snapkv {
 namespace {
 
-void read_heads(const MetadataReader& reader, ModelConfig& c) {
+Heads checked_heads(const MetadataReader& reader, const ModelConfig& c, Heads heads) {
   const std::string& path = reader.file().path();
-  c.n_head = reader.size("attention.head_count", 1 << 14);
-  c.n_head_kv = reader.size("attention.head_count_kv", c.n_head, 1 << 14);
-  if (c.n_head % c.n_head_kv != 0) {
+  if (heads.n_head % heads.n_head_kv != 0) {
     fail(ErrorCode::kBadModel, "{}: {} = {} is not a multiple of {} = {}", path,
-         reader.key("attention.head_count"), c.n_head, reader.key("attention.head_count_kv"),
-         c.n_head_kv);
+         reader.key("attention.head_count"), heads.n_head, reader.key("attention.head_count_kv"),
+         heads.n_head_kv);
   }
-  if (!reader.has("attention.key_length") && c.n_embd % c.n_head != 0) {
+  if (!reader.has("attention.key_length") && c.n_embd % heads.n_head != 0) {
     fail(ErrorCode::kBadModel, "{}: {} = {} is not a multiple of {} = {}, and {} is missing", path,
-         reader.key("embedding_length"), c.n_embd, reader.key("attention.head_count"), c.n_head,
+         reader.key("embedding_length"), c.n_embd, reader.key("attention.head_count"), heads.n_head,
          reader.key("attention.key_length"));
   }
-  c.head_dim = reader.size("attention.key_length", std::max<int64_t>(1, c.n_embd / c.n_head), 4096);
-  if (c.head_dim % 8 != 0) {  // a whole number of the kernels' vectors
+  heads.head_dim =
+      reader.size("attention.key_length", std::max<int64_t>(1, c.n_embd / heads.n_head), 4096);
+  if (heads.head_dim % 8 != 0) {  // a whole number of the kernels' vectors
     fail(ErrorCode::kBadModel, "{}: the head size is {}, supported are multiples of 8", path,
-         c.head_dim);
+         heads.head_dim);
   }
-  const int64_t value_length = reader.size("attention.value_length", c.head_dim, 4096);
-  if (value_length != c.head_dim) {
+  const int64_t value_length = reader.size("attention.value_length", heads.head_dim, 4096);
+  if (value_length != heads.head_dim) {
     fail(ErrorCode::kBadModel, "{}: {} = {} differs from {} = {}, which is not supported", path,
          reader.key("attention.value_length"), value_length, reader.key("attention.key_length"),
-         c.head_dim);
+         heads.head_dim);
   }
+  return heads;
 }
 
 void read_scales(const MetadataReader& reader, const Family& family, ModelConfig& c) {
@@ -138,6 +138,21 @@ float QueryTemperature::factor(int32_t pos) const {
   return static_cast<float>(1.0 + scale * std::log(1.0 + n));
 }
 
+std::vector<Heads> read_heads(const MetadataReader& reader, const ModelConfig& c, bool all_attend) {
+  constexpr int64_t kMost = 1 << 14;
+  const std::vector<int64_t> n_head =
+      reader.sizes("attention.head_count", c.n_layer, {}, all_attend ? 1 : 0, kMost);
+  const std::vector<int64_t> n_head_kv =
+      reader.sizes("attention.head_count_kv", c.n_layer, n_head, all_attend ? 1 : 0, kMost);
+  std::vector<Heads> layers;
+  for (int64_t il = 0; il < c.n_layer; ++il) {
+    const Heads heads = {n_head[il], n_head_kv[il], 0};
+    const bool attends = heads.n_head > 0 && heads.n_head_kv > 0;
+    layers.push_back(attends ? checked_heads(reader, c, heads) : Heads());
+  }
+  return layers;
+}
+
 ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   const GgufFile& file = reader.file();
   ModelConfig c;
@@ -147,7 +162,6 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   c.n_ff = reader.size("feed_forward_length", 1 << 22);
   read_experts(reader, family, c);
   c.n_ctx_train = reader.size("context_length", INT32_MAX);
-  read_heads(reader, c);
   c.norm_eps = static_cast<float>(reader.positive(family.norm == NormKind::rms
                                                       ? "attention.layer_norm_rms_epsilon"
                                                       : "attention.layer_norm_epsilon",

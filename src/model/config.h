@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "backend/ops.h"
 
@@ -33,9 +34,6 @@ struct ModelConfig {
   Routing routing;               // .expert_gating_func, .expert_weights_norm, .expert_weights_scale
   int64_t n_vocab = 0;           // rows of token_embd.weight
   int64_t n_ctx_train = 0;       // .context_length
-  int64_t n_head = 0;            // .attention.head_count
-  int64_t n_head_kv = 0;         // .attention.head_count_kv, default n_head
-  int64_t head_dim = 0;          // .attention.key_length, default n_embd / n_head
   int64_t n_positions = 0;       // positions with a learned vector; 0: positions are not learned
   float norm_eps = 1e-5f;        // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
   float embedding_scale = 1.0f;  // .embedding_scale
@@ -43,11 +41,17 @@ struct ModelConfig {
   float logit_scale = 1.0f;      // .logit_scale, or its inverse
   float final_softcap = 0.0f;    // .final_logit_softcapping; 0: none
   QueryTemperature temperature;
-
-  int64_t n_group() const { return n_head / n_head_kv; }
-  int64_t n_q() const { return n_head * head_dim; }      // width of all queries of a token
-  int64_t n_kv() const { return n_head_kv * head_dim; }  // width of all keys of a token
 };
+
+/// The heads of a layer's attention.
+struct Heads {
+  int64_t n_head = 0;     // .attention.head_count
+  int64_t n_head_kv = 0;  // .attention.head_count_kv, default n_head; 0: a layer without attention
+  int64_t head_dim = 0;   // .attention.key_length, default n_embd / n_head
+};
+/// Of each layer. `all_attend`: whether a layer without attention is an error.
+std::vector<Heads> read_heads(const MetadataReader& reader, const ModelConfig& config,
+                              bool all_attend);
 
 /// Reads and checks the metadata that all decoders share. Throws Error{kBadModel} naming key,
 /// expected and actual value.

@@ -97,13 +97,17 @@ class Decoder final : public Architecture {
     std::map<std::vector<int64_t>, int> known;
     for (int64_t il = 0; il < std::ssize(weights_.layers); ++il) {
       const LayerSpec& layer = spec_.layers[il];
-      std::vector<int64_t> traits = {static_cast<int64_t>(layer.attention),
+      std::vector<int64_t> traits = {static_cast<int64_t>(layer.mixer),
+                                     static_cast<int64_t>(layer.attention),
                                      layer.window,
                                      layer.rotation.n_rot,
                                      layer.compressed,
+                                     layer.n_head,
                                      layer.state.n_head,
-                                     layer.state.head_dim,
-                                     layer.state.window};
+                                     layer.state.head_dim_k,
+                                     layer.state.head_dim_v,
+                                     layer.state.window,
+                                     layer.state.n_recurrent};
       for (const Block* block : weights_.layers[il].blocks()) {
         for (const std::vector<const Weight*>& weights :
              {block->matrices(), block->other_matrices()}) {

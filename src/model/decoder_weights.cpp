@@ -2,6 +2,7 @@
 #include "model/decoder_weights.h"
 
 #include <cmath>
+#include <string>
 
 #include "base/error.h"
 #include "format/gguf.h"
@@ -25,8 +26,8 @@ class DecoderLoader {
     w.token_embd = loader_.matrix("token_embd", c.n_vocab, c.n_embd);
     if (c.n_positions > 0)
       w.position_embd = loader_.matrix("position_embd", c.n_positions, c.n_embd);
-    w.output_norm =
-        LayerLoader::load_norm(context_.spec, loader_, "output_norm", Presence::required);
+    w.output_norm = LayerLoader::load_norm(context_.spec, loader_, std::string(family_.output_norm),
+                                           Presence::required);
     w.output = output(w.token_embd);
     load_rope_factors(w);
     loader_.take_loaded();

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "model/families/lfm2.h"
 #include "model/family.h"
 
 namespace snapkv {
@@ -144,6 +145,14 @@ constexpr std::array kFamilies = {
            .activation = Activation::gelu_tanh,
            .gated = false,
            .rotated = RotatedLayers::none},
+
+    Family{.name = "lfm2",
+           .models = "LFM2 and LFM2.5, dense",
+           .make_layers = make_lfm2_layers,
+           .own_keys = "shortconv.",
+           .output_norm = "token_embd_norm",
+           .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox},
 
     Family{
         .name = "internlm2", .models = "InternLM 2 and 2.5", .shared_output = SharedOutput::never},

@@ -12,6 +12,8 @@
 namespace snapkv {
 
 class GgufFile;
+class MetadataReader;
+struct ModelSpec;
 
 /// Whether a tensor must be in the file. An optional one is used if it is there.
 enum class Presence { optional, required };
@@ -22,7 +24,10 @@ enum class NormKind {
 };
 
 /// The two blocks of a layer (blocks/block.h).
-enum class TokenMixerKind { attention };
+enum class TokenMixerKind {
+  attention,
+  short_conv,  // a short convolution with gates, which remembers the last inputs
+};
 enum class FeedForwardKind {
   dense,
   experts,
@@ -70,10 +75,14 @@ struct Family {
   std::string_view name;    // general.architecture
   std::string_view models;  // the models people know it by
 
-  TokenMixerKind token_mixer = TokenMixerKind::attention;
+  /// Makes ModelSpec::layers where these differ by more than the switches below say. Then the keys
+  /// that begin with own_keys are its own.
+  void (*make_layers)(const MetadataReader& reader, ModelSpec& spec) = nullptr;
+  std::string_view own_keys = {};
   FeedForwardKind feed_forward = FeedForwardKind::dense;
 
   NormKind norm = NormKind::rms;
+  std::string_view output_norm = "output_norm";  // the tensor's name, without ".weight"
   Presence norm_bias = Presence::optional;
   NormPlaces norm_places = NormPlaces::before;
   QkNorm qk_norm = QkNorm::none;

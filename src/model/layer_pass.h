@@ -7,6 +7,7 @@
 #include <span>
 
 #include "backend/backend.h"
+#include "backend/ops.h"
 #include "base/tensor.h"
 #include "model/activations.h"
 #include "model/linear_runner.h"
@@ -31,7 +32,10 @@ struct LayerPass {
   int64_t n_ctx = 0;             // context of the sessions: some models rotate by it
   int64_t n_q = 0;               // rows that need a query; n_out <= n_q <= n
   int64_t n_out = 0;             // rows that need the layer's output
-  AttentionStep* attention = nullptr;
+  /// All rows, in order: one entry for each sequence or, where the state of a layer without rows
+  /// is set aside, for each piece of one. Only layers without rows have states here.
+  std::span<const SequenceRows> sequences;
+  AttentionStep* attention = nullptr;  // of layers with rows
   LinearRunner* linear = nullptr;
   ActivationBuffer* buffers = nullptr;
 };

@@ -8,6 +8,7 @@
 
 #include "backend/ops.h"
 #include "cache/layer_state.h"
+#include "model/family.h"
 #include "model/rotation.h"
 #include "snapkv/model_info.h"
 
@@ -21,18 +22,31 @@ struct PolicyLayer {
 };
 
 struct LayerSpec {
+  TokenMixerKind mixer = TokenMixerKind::attention;
   AttentionKind attention = AttentionKind::full;
+  int64_t n_head = 0;      // of queries; state.n_head is that of keys and values
   int64_t window = 0;      // tokens that a query sees through a sliding window, its own included
   float scale = 1.0f;      // of the scores
   float softcap = 0.0f;    // of the scores; 0: none
   RotationSpec rotation;   // of queries and keys
   bool compressed = true;  // whether a policy chooses among the rows of its state
   PolicyLayer place;       // among the layers where it does
-  StateShape state;        // what it remembers of a sequence
+  int64_t conv_kernel =
+      0;             // of a short convolution: tokens that it sees, the token itself included
+  StateShape state;  // what it remembers of a sequence
 
   /// Number of rows that a query at position n_tokens - 1 sees.
   int64_t visible_rows(int64_t n_tokens) const {
+    if (attention == AttentionKind::none) return 0;
     return attention == AttentionKind::sliding_window ? std::min(n_tokens, window) : n_tokens;
+  }
+  int64_t n_q() const { return n_head * state.head_dim_k; }        // values of a token's queries
+  int64_t n_k() const { return state.n_head * state.head_dim_k; }  // of its keys
+  int64_t n_v() const { return state.n_head * state.head_dim_v; }  // of its values
+  int64_t n_out() const { return n_head * state.head_dim_v; }      // of what attention computes
+  /// Bytes that the layer's state takes after n tokens if no policy chooses among its rows.
+  size_t full_bytes(DType kv_type, int64_t n_tokens) const {
+    return state.bytes(kv_type, visible_rows(n_tokens));
   }
   /// Without sinks, which are weights: Architecture::variant() has them.
   AttentionVariant variant() const {

@@ -21,6 +21,36 @@ int64_t MetadataReader::size(std::string_view name, int64_t otherwise, int64_t m
   return has(name) ? size(name, max) : otherwise;
 }
 
+std::vector<int64_t> MetadataReader::sizes(std::string_view name, int64_t n,
+                                           const std::vector<int64_t>& otherwise, int64_t least,
+                                           int64_t max) const {
+  const auto it = file_.metadata().find(key(name));
+  if (it == file_.metadata().end() && !otherwise.empty()) return otherwise;
+  if (it == file_.metadata().end() || it->second.type != GgufType::array) {
+    return std::vector<int64_t>(n, size(name, max));
+  }
+  std::vector<int64_t> all;
+  const auto add = [&](const auto& values) {
+    for (const auto value : values) {
+      // a negative number becomes one that is too large
+      all.push_back(checked(name, static_cast<uint64_t>(value), max, least));
+    }
+  };
+  if (const auto* u = std::get_if<std::vector<uint64_t>>(&it->second.value)) {
+    add(*u);
+  } else if (const auto* i = std::get_if<std::vector<int64_t>>(&it->second.value)) {
+    add(*i);
+  } else {
+    fail(ErrorCode::kBadModel, "{}: {} must be a whole number or an array of them", file_.path(),
+         it->first);
+  }
+  if (std::ssize(all) != n) {
+    fail(ErrorCode::kBadModel, "{}: {} has {} entries, expected one for each of {} layers",
+         file_.path(), it->first, all.size(), n);
+  }
+  return all;
+}
+
 double MetadataReader::positive(std::string_view name) const {
   const double v = file_.get_float(key(name));
   const auto as_f32 = static_cast<float>(v);
@@ -62,10 +92,11 @@ std::string MetadataReader::text(std::string_view name, std::string_view otherwi
   return file_.get_string(key(name), otherwise);
 }
 
-int64_t MetadataReader::checked(std::string_view name, uint64_t v, int64_t max) const {
-  if (v < 1 || v > static_cast<uint64_t>(max)) {
-    fail(ErrorCode::kBadModel, "{}: {} must be between 1 and {}, it is {}", file_.path(), key(name),
-         max, v);
+int64_t MetadataReader::checked(std::string_view name, uint64_t v, int64_t max,
+                                int64_t least) const {
+  if (v < static_cast<uint64_t>(least) || v > static_cast<uint64_t>(max)) {
+    fail(ErrorCode::kBadModel, "{}: {} must be between {} and {}, it is {}", file_.path(),
+         key(name), least, max, v);
   }
   return static_cast<int64_t>(v);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace snapkv {
 
@@ -25,6 +26,11 @@ class MetadataReader {
   /// An integer from 1 to max.
   int64_t size(std::string_view name, int64_t max) const;
   int64_t size(std::string_view name, int64_t otherwise, int64_t max) const;
+  /// An integer from `least` to max for each of n layers: one for all of them, or an array;
+  /// `otherwise` where the key is missing, unless that is empty.
+  std::vector<int64_t> sizes(std::string_view name, int64_t n,
+                             const std::vector<int64_t>& otherwise, int64_t least,
+                             int64_t max) const;
   /// Greater than 0 and finite, also after rounding to f32, the type that the kernels compute with.
   double positive(std::string_view name) const;
   double positive(std::string_view name, double otherwise) const;
@@ -37,7 +43,7 @@ class MetadataReader {
   std::string text(std::string_view name, std::string_view otherwise) const;
 
  private:
-  int64_t checked(std::string_view name, uint64_t v, int64_t max) const;
+  int64_t checked(std::string_view name, uint64_t v, int64_t max, int64_t least = 1) const;
 
   const GgufFile& file_;
   std::string architecture_;

@@ -49,9 +49,11 @@ std::string nonzero(const GgufValue& value) {
   return "(an array)";
 }
 
-void check_foreign_keys(const MetadataReader& reader) {
+/// `own`: what the names of the family's own keys begin with; empty: it has none.
+void check_foreign_keys(const MetadataReader& reader, std::string_view own) {
   const GgufFile& file = reader.file();
   for (const ForeignKey& foreign : kForeignKeys) {
+    if (!own.empty() && std::string_view(foreign.name).starts_with(own)) continue;
     const auto it = file.metadata().find(reader.key(foreign.name));
     if (it == file.metadata().end()) continue;
     const std::string value = nonzero(it->second);
@@ -111,10 +113,11 @@ bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il,
   SNAPKV_CHECK(false);
 }
 
-float read_attention_scale(const MetadataReader& reader, const ModelSpec& spec) {
+float read_attention_scale(const MetadataReader& reader, const ModelSpec& spec,
+                           const Heads& heads) {
   const ModelConfig& c = spec.config;
   const int64_t width =
-      c.n_layer == spec.family->wide_scale_n_layer ? c.n_embd / c.n_head : c.head_dim;
+      c.n_layer == spec.family->wide_scale_n_layer ? c.n_embd / heads.n_head : heads.head_dim;
   const double scale = reader.not_negative("attention.scale", 0.0);
   return scale > 0.0 ? static_cast<float>(scale) : 1.0f / std::sqrt(static_cast<float>(width));
 }
@@ -129,27 +132,21 @@ RopeLayout rope_layout(const GgufFile& file, const Family& family) {
        layout);
 }
 
-void read_layers(const MetadataReader& reader, ModelSpec& spec) {
+void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
   const ModelConfig& c = spec.config;
   const Family& family = *spec.family;
   const WindowLayers windows = read_windows(reader, family.windows, c.n_layer);
   if (family.rotated == RotatedLayers::windows) {
     reader.size("attention.sliding_window", INT32_MAX);  // required: no other layer is rotated
   }
-  const RotationSpec full = read_rotation(reader, rope_layout(reader.file(), family), c.head_dim);
-  const RotationSpec in_window =
-      window_rotation(reader, full, family.windows.freq_base, family.windows.scaled);
-  const float scale = read_attention_scale(reader, spec);
-  const float softcap = reader.softcap("attn_logit_softcapping", family.attention_softcap);
+  const std::vector<Heads> all_heads = read_heads(reader, c, true);
   for (int64_t il = 0; il < c.n_layer; ++il) {
     const bool in_pattern = windows.length > 0 && windows.in_pattern[il];
-    LayerSpec layer;
-    layer.state = {.n_head = c.n_head_kv, .head_dim = c.head_dim};
-    layer.scale = scale;
-    layer.softcap = softcap;
-    if (is_rotated(reader, family.rotated, il, in_pattern)) {
-      layer.rotation = in_pattern ? in_window : full;
-    }
+    LayerSpec layer = full_attention_layer(reader, spec, all_heads[il]);
+    const RotationSpec in_window =
+        window_rotation(reader, layer.rotation, family.windows.freq_base, family.windows.scaled);
+    if (in_pattern) layer.rotation = in_window;
+    if (!is_rotated(reader, family.rotated, il, in_pattern)) layer.rotation = RotationSpec();
     // a window as long as the context hides nothing
     if (in_pattern && windows.length < c.n_ctx_train) {
       layer.attention = AttentionKind::sliding_window;
@@ -158,6 +155,9 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
     }
     spec.layers.push_back(layer);
   }
+}
+
+void number_layers(ModelSpec& spec) {
   PolicyLayer next;
   for (LayerSpec& layer : spec.layers) {
     layer.place.il = next.il;
@@ -168,11 +168,40 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
 
 }  // namespace
 
+LayerSpec full_attention_layer(const MetadataReader& reader, const ModelSpec& spec,
+                               const Heads& heads) {
+  LayerSpec layer;
+  layer.n_head = heads.n_head;
+  layer.state = {
+      .n_head = heads.n_head_kv, .head_dim_k = heads.head_dim, .head_dim_v = heads.head_dim};
+  layer.scale = read_attention_scale(reader, spec, heads);
+  layer.softcap = reader.softcap("attn_logit_softcapping", spec.family->attention_softcap);
+  layer.rotation = read_rotation(reader, rope_layout(reader.file(), *spec.family), heads.head_dim);
+  return layer;
+}
+
 int64_t ModelSpec::ffn_rows(int64_t n_tokens) const {
   if (config.n_expert == 0) return n_tokens;
   constexpr int64_t kLeast = 64;
   const int64_t all = n_tokens * config.n_expert_used;
   return std::min(all, std::max({kLeast, config.n_expert_used, 2 * (all / config.n_expert)}));
+}
+
+bool ModelSpec::is_recurrent() const {
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const LayerSpec& layer) { return !layer.state.has_rows(); });
+}
+
+size_t ModelSpec::bytes_per_token(DType kv_type) const {
+  size_t bytes = 0;
+  for (const LayerSpec& layer : layers) bytes += layer.state.bytes_per_token(kv_type);
+  return bytes;
+}
+
+size_t ModelSpec::full_bytes(DType kv_type, int64_t n_tokens) const {
+  size_t bytes = 0;
+  for (const LayerSpec& layer : layers) bytes += layer.full_bytes(kv_type, n_tokens);
+  return bytes;
 }
 
 bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {
@@ -185,11 +214,17 @@ bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {
 ModelSpec read_model_spec(const GgufFile& file) {
   check_file_kind(file);
   const MetadataReader reader(file);
-  check_foreign_keys(reader);  // first, since it gives a better reason than an unknown architecture
+  const auto known = std::find_if(families().begin(), families().end(), [&](const Family& family) {
+    return family.name == reader.architecture();
+  });
+  // first, since it gives a better reason than an unknown architecture
+  check_foreign_keys(reader, known == families().end() ? "" : known->own_keys);
   ModelSpec spec;
   spec.family = &find_family(file);
   spec.config = read_config(reader, *spec.family);
-  read_layers(reader, spec);
+  spec.family->make_layers != nullptr ? spec.family->make_layers(reader, spec)
+                                      : make_llama_layers(reader, spec);
+  number_layers(spec);
   return spec;
 }
 

@@ -14,6 +14,7 @@
 namespace snapkv {
 
 class GgufFile;
+class MetadataReader;
 
 struct ModelSpec {
   const Family* family = nullptr;
@@ -22,13 +23,23 @@ struct ModelSpec {
   /// ModelOptions::compute, once the model is loaded.
   Compute compute = Compute::automatic;
 
+  /// By how many bytes the states of all layers grow with each token, while every row is kept.
+  size_t bytes_per_token(DType kv_type) const;
+  /// Bytes that they take after n tokens if no policy chooses among their rows.
+  size_t full_bytes(DType kv_type, int64_t n_tokens) const;
   /// Whether sessions with these two contexts use the same rotation (RotationSpec::n_ctx_short).
   bool rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const;
   /// The most rows that a layer's feed-forward network computes at a time in a chunk of n_tokens:
   /// where there are experts, twice what one of them gets when all get as many, but all that a
   /// decode step of a few sequences has.
   int64_t ffn_rows(int64_t n_tokens) const;
+  /// Whether some layer has no rows, but a state that can be cut only where it was set aside.
+  bool is_recurrent() const;
 };
+
+/// A layer of full attention with these heads, as the model's family has them.
+LayerSpec full_attention_layer(const MetadataReader& reader, const ModelSpec& spec,
+                               const Heads& heads);
 
 /// Throws Error{kBadModel} naming file, key, expected and actual value.
 ModelSpec read_model_spec(const GgufFile& file);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Cases for ops that work row by row: embedding, norm, rotation, activation.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <array>
 #include <cmath>
 
@@ -275,6 +278,61 @@ OpCases softcap_cases() {
     for (OpCase& c : in_place_cases(
              20, {1e-6, 1e-6}, [=](const Place&at, const Tensor&x) { ops::softcap(at, x, cap); })) {
       cases.push_back(std::move(c));
+    }
+  }
+  return cases;
+}
+
+// Sums of k products in f32. Each sequence gives its state, so a text may be cut anywhere.
+OpCases short_conv_cases() {
+  OpCases cases;
+  const auto add = [&](std::vector<int64_t> lengths, int64_t d, int64_t k, DType to) {
+    const auto run = [=](const Place& at, bool in_pieces) -> Results {
+      int64_t n = 0;
+      for (const int64_t length : lengths) n += length;
+      const DeviceTensor in = at.put(random_tensor({n, 3, d}, 1));
+      const DeviceTensor weight = at.put(random_tensor({d, k}, 2));
+      const DType type = to == DType::f32 ? DType::f32 : at.compute;
+      const DeviceTensor out = at.zeros({n, d}, at.result(type));
+      const int64_t n_states = std::ssize(lengths);
+      const DeviceTensor before = at.put(random_tensor({n_states, (k - 1) * d}, 3));
+      const DeviceTensor between = at.zeros({n_states, (k - 1) * d});
+      const DeviceTensor after = at.zeros({n_states, (k - 1) * d});
+      std::vector<SequenceRows> rows;
+      int64_t begin = 0;
+      for (int64_t s = 0; s < n_states; ++s) {
+        const int64_t end = begin + lengths[s];
+        const void* from = before.view().at<void>(s);
+        void* const to_state = after.view().at<void>(s);
+        if (in_pieces && lengths[s] > 1) {
+          void* const middle = between.view().at<void>(s);
+          rows.push_back({begin, begin + 1, from, middle});
+          rows.push_back({begin + 1, end, middle, to_state});
+        } else {
+          rows.push_back({begin, end, from, to_state});
+        }
+        begin = end;
+      }
+      ops::short_conv(at, {in, weight, rows, out});
+      Results results = out.host();
+      results.push_back(after.host());
+      return results;
+    };
+    std::string name =
+        fmt::format("{} of {} by {} to {}", fmt::join(lengths, ", "), d, k, snapkv::name(to));
+    OpCase& c = cases.emplace_back(
+        std::move(name), [=](const Place& at) { return run(at, false); },
+        rounded_if(to == DType::bf16, {1e-5, 1e-6}));
+    c.equals([=](const Place& at) { return run(at, true); });
+    if (d > 1000) c.only_fast();
+  };
+  for (const DType to : {DType::f32, DType::bf16}) {
+    for (const int64_t k : {2, 3, 4, 7}) {
+      add({1}, 64, k, to);
+      add({1, 1, 1}, 40, k, to);  // a decode step
+      add({9, 1, 2, 30}, 96, k, to);
+      add({5}, 1, k, to);
+      add({33, 40}, 2049, k, to);
     }
   }
   return cases;

@@ -95,6 +95,18 @@ TEST_F(RefOps, AddScaleSoftcap) {
   EXPECT_TRUE(all_close(far.values(), {1.2f, 2, -2}, kRounded));
 }
 
+TEST_F(RefOps, ShortConvSeesTheLastInputsOfItsSequence) {
+  // rows b, c, x of two tokens, then of another sequence; y = b * x is 3, 2 and 4
+  const TestTensor in({3, 3, 1}, Values{1, 2, 3, /**/ 2, 1, 1, /**/ 2, -1, 2});
+  const TestTensor weight({1, 3}, Values{1, 10, 100}), out({3, 1});
+  const TestTensor before({2, 2}, Values{5, 7, 0, 0}), after({2, 2});
+  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)},
+                               {2, 3, before.view().at<void>(1), after.view().at<void>(1)}};
+  ops::short_conv(*backend_, {in, weight, rows, out});
+  EXPECT_TRUE(all_close(out.values(), {2 * (5 + 70 + 300), 7 + 30 + 200, -400}, kExact));
+  EXPECT_TRUE(all_close(after.values(), {3, 2, 0, 4}, kExact));
+}
+
 TEST_F(RefOps, ProjectAddsBiasAndAccumulates) {
   const TestTensor x({2, 2}, Values{1, 2, 0, -1});
   const TestTensor w({3, 2}, Values{3, 4, 5, 6, 7, 8});

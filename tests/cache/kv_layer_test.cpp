@@ -12,7 +12,9 @@ namespace snapkv::test {
 namespace {
 
 constexpr int64_t kHeadDim = 4;
+constexpr StateShape kShape = {.n_head = 2, .head_dim_k = kHeadDim, .head_dim_v = kHeadDim};
 constexpr int64_t kBlockDim = 64;  // for layers of a type with blocks of 32 values
+constexpr StateShape kBlockShape = {.n_head = 2, .head_dim_k = kBlockDim, .head_dim_v = kBlockDim};
 
 /// Row `slot` of head `head`, with values that tell where they came from.
 float value(int32_t pos, int head, int64_t d, bool is_value) {
@@ -55,10 +57,10 @@ class KvLayerTest : public testing::Test {
   }
 
   KvLayer make(std::vector<int32_t> capacity) {
-    return KvLayer(*backend_, meter_, kHeadDim, DType::f32, capacity);
+    return KvLayer(*backend_, meter_, kShape, DType::f32, capacity);
   }
   KvLayer keep(const KvLayer& all, const Selection& selection, int32_t reserve, DType type) {
-    KvLayer kept(meter_, {.n_head = all.n_head_kv(), .head_dim = kHeadDim}, type);
+    KvLayer kept(meter_, kShape, type);
     kept.keep(*backend_, all, selection, reserve);
     return kept;
   }
@@ -83,9 +85,9 @@ TEST_F(KvLayerTest, SlidesOverALongText) {
     for (int32_t i = std::max(0, t - 3); i <= t; ++i) last.push_back(i);
     expect_rows(layer, 0, last);
     expect_rows(layer, 1, last);
-    EXPECT_EQ(layer.bytes_used(), 2 * last.size() * KvLayer::row_bytes(DType::f32, kHeadDim));
+    EXPECT_EQ(layer.bytes_used(), 2 * last.size() * KvLayer::row_bytes(DType::f32, kShape));
   }
-  EXPECT_LE(layer.bytes(), 2 * (4 + 3) * KvLayer::row_bytes(DType::f32, kHeadDim));
+  EXPECT_LE(layer.bytes(), 2 * (4 + 3) * KvLayer::row_bytes(DType::f32, kShape));
   KvLayer copy = make({9, 9});  // a further turn
   copy.append(*backend_, layer);
   append(copy, 40, 2);
@@ -150,10 +152,10 @@ class KvLayerQ8Test : public testing::Test {
   KvMeter meter_;
 
   KvLayer make(DType dtype, std::vector<int32_t> capacity) {
-    return KvLayer(*backend_, meter_, kBlockDim, dtype, capacity);
+    return KvLayer(*backend_, meter_, kBlockShape, dtype, capacity);
   }
   KvLayer keep(const KvLayer& all, const Selection& selection, int32_t reserve, DType type) {
-    KvLayer kept(meter_, {.n_head = all.n_head_kv(), .head_dim = kBlockDim}, type);
+    KvLayer kept(meter_, kBlockShape, type);
     kept.keep(*backend_, all, selection, reserve);
     return kept;
   }

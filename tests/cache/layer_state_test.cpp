@@ -16,8 +16,11 @@ namespace {
 
 constexpr int64_t kHeads = 2, kHeadDim = 4;
 constexpr int32_t kWindow = 4;
-constexpr StateShape kFull = {.n_head = kHeads, .head_dim = kHeadDim};
-constexpr StateShape kWindowed = {.n_head = kHeads, .head_dim = kHeadDim, .window = kWindow};
+constexpr StateShape kFull = {.n_head = kHeads, .head_dim_k = kHeadDim, .head_dim_v = kHeadDim};
+constexpr StateShape kWideValues = {
+    .n_head = kHeads, .head_dim_k = kHeadDim, .head_dim_v = 3 * kHeadDim};
+constexpr StateShape kWindowed = {
+    .n_head = kHeads, .head_dim_k = kHeadDim, .head_dim_v = kHeadDim, .window = kWindow};
 
 std::vector<int32_t> range(int32_t begin, int32_t end) {
   std::vector<int32_t> all(end - begin);
@@ -31,8 +34,8 @@ class LayerStateTest : public testing::TestWithParam<StateShape> {
   KvMeter meter_;
 
   bool slides() const { return GetParam().window > 0; }
-  std::unique_ptr<LayerState> make(DType type = DType::f32) {
-    return make_state(GetParam(), meter_, type);
+  std::unique_ptr<RowState> make(DType type = DType::f32) {
+    return std::unique_ptr<RowState>(&make_state(GetParam(), meter_, type).release()->rows());
   }
   /// Positions of what the layer sees after tokens [0, end).
   std::vector<int32_t> seen(int32_t end) const {
@@ -40,18 +43,24 @@ class LayerStateTest : public testing::TestWithParam<StateShape> {
   }
 
   /// Appends tokens [begin, end), whose keys are their positions.
-  void append(LayerState& state, int32_t begin, int32_t end) {
+  void append(RowState& state, int32_t begin, int32_t end) {
     const std::vector<int32_t> pos = range(begin, end);
     std::vector<float> values;
     for (const int32_t p : pos) {
-      values.insert(values.end(), kHeads * kHeadDim, static_cast<float>(p));
+      values.insert(values.end(), kHeads * GetParam().head_dim_v, static_cast<float>(p));
     }
-    const Tensor rows(values.data(), DType::f32, {end - begin, kHeads, kHeadDim});
+    std::vector<float> keys;
+    for (const int32_t p : pos) {
+      keys.insert(keys.end(), kHeads * GetParam().head_dim_k, static_cast<float>(p));
+    }
+    const int64_t n = end - begin;
+    const Tensor k(keys.data(), DType::f32, {n, kHeads, GetParam().head_dim_k});
+    const Tensor v(values.data(), DType::f32, {n, kHeads, GetParam().head_dim_v});
     state.reserve(*backend_, end - begin, 3);
-    state.append(*backend_, rows, rows, pos);
+    state.append(*backend_, k, v, pos);
   }
 
-  void expect_rows(const LayerState& state, const std::vector<int32_t>& positions) {
+  void expect_rows(const RowState& state, const std::vector<int32_t>& positions) {
     std::vector<HeadRows> heads;
     state.visible_rows(heads);
     ASSERT_EQ(std::ssize(heads), kHeads);
@@ -60,7 +69,8 @@ class LayerStateTest : public testing::TestWithParam<StateShape> {
       ASSERT_EQ(heads[h].n_kv, std::ssize(positions));
       for (size_t i = 0; i < positions.size(); ++i) {
         EXPECT_EQ(static_cast<const float*>(heads[h].k)[i * kHeadDim], positions[i]);
-        EXPECT_EQ(static_cast<const float*>(heads[h].v)[i * kHeadDim + 3], positions[i]);
+        EXPECT_EQ(static_cast<const float*>(heads[h].v)[i * GetParam().head_dim_v + 3],
+                  positions[i]);
       }
     }
     EXPECT_EQ(state.bytes_used(), GetParam().bytes(DType::f32, std::ssize(positions)));
@@ -146,6 +156,7 @@ TEST_P(LayerStateTest, ComesBackFromAFile) {
   const auto state = make();
   append(*state, 0, 7);
   const std::vector<std::byte> bytes = saved(*state);
+  EXPECT_EQ(bytes.size(), state->saved_bytes());
   EXPECT_LE(bytes.size(), state->most_saved_bytes(7));
   const auto loaded = make();
   loaded->load(*backend_, {bytes, 7, "layer 3"}, 5);
@@ -176,9 +187,10 @@ TEST_P(LayerStateTest, ComesBackFromAFile) {
   refused(other, 7, DType::f32, "position 0 comes after");
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LayerStateTest, testing::Values(kFull, kWindowed),
+INSTANTIATE_TEST_SUITE_P(Kinds, LayerStateTest, testing::Values(kFull, kWideValues, kWindowed),
                          [](const auto& kind) {
-                           return kind.param.window > 0 ? "Window" : "Rows";
+                           if (kind.param.window > 0) return "Window";
+                           return kind.param == kFull ? "Rows" : "WideValues";
                          });
 
 }  // namespace

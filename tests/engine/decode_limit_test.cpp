@@ -18,6 +18,7 @@ namespace snapkv::test {
 namespace decode_limit_tests {
 
 constexpr int kLayers = 4, kHeadsKv = 2, kHeads = 4, kHeadDim = 32;
+constexpr StateShape kShape = {.n_head = kHeadsKv, .head_dim_k = kHeadDim, .head_dim_v = kHeadDim};
 
 SessionOptions limited(int64_t budget, int window, int64_t limit) {
   SessionOptions options;
@@ -60,7 +61,7 @@ TEST(DecodeLimitTest, LongGenerationsStayBounded) {
     options.decode_reserve = 10;
     Session session(load_model("tiny-f32"), options);
     session.prefill(generated_ids(100, kVocab, 1));
-    const size_t row = kLayers * kHeadsKv * KvLayer::row_bytes(type, kHeadDim);
+    const size_t row = kLayers * kHeadsKv * KvLayer::row_bytes(type, kShape);
     for (int32_t id : generated_ids(200, kVocab, 2)) {
       session.decode(id);
       for (int il = 0; il < kLayers; ++il) ASSERT_LE(mean_rows(session, il), 64);
@@ -85,7 +86,7 @@ TEST(DecodeLimitTest, MemoryFallsAndQueriesAreCounted) {
   EXPECT_EQ(before.n_recompressed, 0);
   session.decode(5);
   const SessionStats after = session.stats();
-  const size_t row = kHeadsKv * KvLayer::row_bytes(DType::f32, kHeadDim);  // of one layer
+  const size_t row = kHeadsKv * KvLayer::row_bytes(DType::f32, kShape);  // of one layer
   EXPECT_EQ(after.n_recompressed, 1);
   EXPECT_EQ(before.kv_bytes_used, 140 * kLayers * row);
   EXPECT_EQ(after.kv_bytes_used, 41 * kLayers * row);
@@ -160,7 +161,7 @@ class Trace final : public AttentionStep {
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
     const int32_t n = static_cast<int32_t>(q.shape[0]);
     KvMeter meter;
-    KvLayer rows(*backend_, meter, kHeadDim, DType::f32, std::vector<int32_t>(kHeadsKv, n));
+    KvLayer rows(*backend_, meter, kShape, DType::f32, std::vector<int32_t>(kHeadsKv, n));
     rows.append(*backend_, k, v, pos_);
     const std::vector<int32_t> n_past(kHeadsKv, 0);
     const auto [k_view, v_view] = rows.views();

@@ -22,7 +22,9 @@ SessionOptions with_memory(size_t bytes, const std::string& policy = "snapkv",
 }
 
 /// The bytes of one row in every layer and head of the tiny models.
-size_t row(DType type) { return 4 * 2 * KvLayer::row_bytes(type, 32); }
+size_t row(DType type) {
+  return 4 * StateShape{.n_head = 2, .head_dim_k = 32, .head_dim_v = 32}.bytes(type, 1);
+}
 
 TEST(KvMemoryTest, MakesTheLargestBudgetThatFits) {
   const ModelInfo& info = load_model("tiny-f32")->info();

@@ -199,10 +199,10 @@ TEST(Misuse, NumbersOfModelsAndTypes) {
   }
   expect_error(ErrorCode::kUsage, {"Model::info()"}, [] { ModelInfo().full_rows(0, 100); });
   const auto none = static_cast<DType>(77);
-  expect_error(ErrorCode::kUsage, {"kv_type", "77"}, [&] { kv_row_bytes(info, none); });
+  expect_error(ErrorCode::kUsage, {"kv_type", "77"}, [&] { kv_bytes_per_token(info, none); });
   ModelInfo odd = info;
-  odd.head_dim = 24;
-  expect_error(ErrorCode::kUsage, {"q8_0", "24"}, [&] { kv_row_bytes(odd, DType::q8_0); });
+  odd.layers[0].head_dim = 24;
+  expect_error(ErrorCode::kUsage, {"q8_0", "24"}, [&] { kv_bytes_per_token(odd, DType::q8_0); });
   expect_error(ErrorCode::kUsage, {"kv_type", "77"},
                [&] { KvPrefix::bytes_for(info, {.kv_type = none}, 10); });
   expect_error(ErrorCode::kUsage, {"type", "77"},

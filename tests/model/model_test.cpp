@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "model/family.h"
 #include "snapkv/engine.h"
@@ -161,6 +162,66 @@ TEST(ModelTest, ScalesAndCapsMustBeNumbers) {
   expect_mentions(load_error(logits), {"llama.logit_scale"});
 }
 
+/// An LFM2 of one layer with attention and one with a convolution.
+TinyFile lfm2_file() {
+  TinyFile file;
+  const auto llama = std::move(file.metadata);
+  file.metadata.clear();
+  for (const auto& [key, add] : llama) {
+    file.metadata[key.starts_with("llama.") ? "lfm2" + key.substr(5) : key] = add;
+  }
+  file.set("general.architecture", std::string("lfm2"));
+  file.set("lfm2.block_count", uint32_t{2});
+  file.set("lfm2.attention.head_count_kv", std::vector<int32_t>{2, 0});
+  file.set("lfm2.shortconv.l_cache", uint32_t{3});
+  for (const char* name : {"attn_norm", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}) {
+    const std::string tensor = std::string(name) + ".weight";
+    file.tensors["blk.1." + tensor] = file.tensors["blk.0." + tensor];
+  }
+  file.tensors.erase("output_norm.weight");
+  file.tensors.insert({{"token_embd_norm.weight", {32}},
+                       {"blk.0.attn_q_norm.weight", {8}},
+                       {"blk.0.attn_k_norm.weight", {8}},
+                       {"blk.1.shortconv.in_proj.weight", {96, 32}},
+                       {"blk.1.shortconv.conv.weight", {32, 3}},
+                       {"blk.1.shortconv.out_proj.weight", {32, 32}}});
+  return file;
+}
+
+TEST(ModelTest, WhichLayersHaveAttentionIsChecked) {
+  const TempDir folder;
+  const auto model = Model::load({.path = lfm2_file().write(folder)});
+  EXPECT_EQ(model->info().layers[0].n_head_kv, 2);
+  EXPECT_EQ(model->info().layers[1].n_head_kv, 0);
+  const auto refused = [](const char* key, auto value, std::initializer_list<const char*> words) {
+    TinyFile file = lfm2_file();
+    file.set(key, value);
+    const std::string message = load_error(file);
+    expect_mentions(message, {key});
+    expect_mentions(message, words);
+  };
+  const char* const heads = "lfm2.attention.head_count_kv";
+  refused(heads, std::vector<int32_t>{2}, {"1 entries", "2 layers"});
+  refused(heads, std::vector<int32_t>{2, -1}, {"between 0 and 16384"});
+  refused(heads, std::vector<int32_t>{3, 0}, {"3", "4"});
+  refused(heads, std::vector<int32_t>{0, 0}, {"without attention"});
+  refused(heads, std::vector<float>{2, 0}, {"a whole number or an array of them"});
+  refused("lfm2.shortconv.l_cache", uint32_t{1}, {"between 2 and 16", "it is 1"});
+  refused("lfm2.shortconv.l_cache", uint32_t{17}, {"between 1 and 16", "17"});
+  TinyFile swapped = lfm2_file();  // the tensors say otherwise
+  swapped.set(heads, std::vector<int32_t>{0, 2});
+  expect_mentions(load_error(swapped), {"blk.0.shortconv.in_proj.weight", "missing"});
+  TinyFile kernel = lfm2_file();
+  kernel.tensors["blk.1.shortconv.conv.weight"] = {32, 4};
+  expect_mentions(load_error(kernel), {"blk.1.shortconv.conv.weight", "shape"});
+  TinyFile missing = lfm2_file();
+  missing.metadata.erase("lfm2.shortconv.l_cache");
+  expect_mentions(load_error(missing), {"lfm2.shortconv.l_cache"});
+  TinyFile llama;  // which has attention in every layer
+  llama.set("llama.attention.head_count_kv", std::vector<int32_t>{0});
+  expect_mentions(load_error(llama), {"llama.attention.head_count_kv", "between 1"});
+}
+
 /// Whether a family's file may lack a tensor.
 bool may_be_missing(const Family& f, const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
@@ -183,8 +244,11 @@ TEST(ModelTest, EveryMissingTensorOfEveryFamilyIsNamed) {
       return f.name == m.shape.family.architecture;
     });
     ASSERT_NE(family, families().end());
-    for (const TensorEntry& t : describe_model(model_path(m.name)).tensors) {
-      if (t.name.find("blk.1.") == 0 || t.name.find("blk.2.") == 0) continue;  // same as blk.0
+    const std::vector<TensorEntry> tensors = describe_model(model_path(m.name)).tensors;
+    std::set<std::string> tried;  // names without the layer
+    for (const TensorEntry& t : tensors) {
+      const bool in_layer = t.name.starts_with("blk.");
+      if (!tried.insert(in_layer ? t.name.substr(t.name.find('.', 4)) : t.name).second) continue;
       SCOPED_TRACE(m.name + " " + t.name);
       const std::string path = folder / "model.gguf";
       write_family_model(m.name, path, t.name);

@@ -210,13 +210,25 @@ std::vector<FamilyModel> olmos() {
   return {model_of("olmo2", olmo(0, {}, 3)), model_of("olmo3", olmo(16, yarn(8.0, 512), 5))};
 }
 
+/// Most layers have a short convolution; one model ends with it, the other with attention.
+std::vector<FamilyModel> with_short_convolutions() {
+  const auto lfm2 = [](int64_t kernel, std::vector<int64_t> attention_layers, int64_t n_layer) {
+    return shape_of({.architecture = "lfm2",
+                     .qk_norm = RandomQkNorm::each_head,
+                     .conv_kernel = kernel,
+                     .attention_layers = std::move(attention_layers)},
+                    n_layer);
+  };
+  return {model_of("lfm2", lfm2(3, {1, 3}, 5)), model_of("lfm2-wide", lfm2(4, {2}, 3))};
+}
+
 }  // namespace
 
 const std::vector<FamilyModel>& family_models() {
   static const std::vector<FamilyModel> models = [] {
     std::vector<FamilyModel> all;
-    for (auto&& some :
-         {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(), with_layer_norms()}) {
+    for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(),
+                        with_layer_norms(), with_short_convolutions()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

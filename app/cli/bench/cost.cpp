@@ -27,9 +27,13 @@ ModelCost::ModelCost(const ModelDescription& model) {
   wo_ = n_q_ * n_embd;
   head_ = n_embd * static_cast<double>(m.n_vocab);
   n_layer_ = static_cast<double>(m.n_layer);
+  for (const LayerInfo& layer : m.layers) {
+    if (layer.attention != AttentionKind::none) windows_.push_back(layer.window);
+  }
+  n_attending_ = static_cast<double>(windows_.size());
+  for (double* weights : {&wq_, &wkv_, &wo_}) *weights *= n_attending_ / n_layer_;
   n_head_kv_ = static_cast<double>(m.n_head_kv);
   head_dim_ = m.head_dim;
-  for (const LayerInfo& layer : m.layers) windows_.push_back(layer.window);
   size_t embedding = 0;
   bool separate_output = false;
   double layer_weights = 0;  // matrices of all layers
@@ -72,7 +76,7 @@ double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const
 }
 
 double ModelCost::prefill_bytes(int64_t n_tokens, DType kv_type) const {
-  const double row = n_layer_ * n_head_kv_ * kv_row_bytes(kv_type, head_dim_);
+  const double row = n_attending_ * n_head_kv_ * kv_row_bytes(kv_type, head_dim_);
   return static_cast<double>(weight_bytes_) + static_cast<double>(n_tokens) * row;
 }
 
@@ -82,12 +86,12 @@ double ModelCost::decode_linear_flops(int64_t n_seq) const {
 }
 
 double ModelCost::decode_attention_flops(double n_rows) const {
-  return 4 * n_q_ * n_layer_ * n_rows;  // 2 for q . k, 2 for p * v
+  return 4 * n_q_ * n_attending_ * n_rows;  // 2 for q . k, 2 for p * v
 }
 
 double ModelCost::rows(size_t kv_bytes_used, DType kv_type) const {
   return static_cast<double>(kv_bytes_used) / stored_row_bytes(kv_type, head_dim_) /
-         (n_layer_ * n_head_kv_);
+         (n_attending_ * n_head_kv_);
 }
 
 double ModelCost::kv_bytes_read(size_t kv_bytes_used, DType kv_type) const {

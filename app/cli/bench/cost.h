@@ -38,12 +38,13 @@ class ModelCost {
   double kv_bytes_read(size_t kv_bytes_used, DType kv_type) const;
 
  private:
-  // multiply-adds per token of one layer
+  // multiply-adds per token of one layer, the mean over all of them
   double wq_ = 0, wkv_ = 0, wo_ = 0, ffn_ = 0;
   double head_ = 0;  // output matrix
   double n_q_ = 0;   // n_head * head_dim
   double n_layer_ = 0, n_head_kv_ = 0;
-  std::vector<int64_t> windows_;  // [n_layer], 0: full attention
+  double n_attending_ = 0;        // layers with attention
+  std::vector<int64_t> windows_;  // of these, 0: full attention
   int64_t head_dim_ = 0;
   size_t weight_bytes_ = 0, decode_weight_bytes_ = 0;
 };

@@ -110,6 +110,25 @@ bool chooses_rows(const CompressSettings& s) {
                      [](const std::string& option) { return option.starts_with("--kv-"); });
 }
 
+/// Why a file may be larger than a full cache.
+std::string why_file_is_larger(const ModelInfo& info) {
+  const auto has = [&](AttentionKind kind) {
+    return std::any_of(info.layers.begin(), info.layers.end(),
+                       [kind](const LayerInfo& layer) { return layer.attention == kind; });
+  };
+  std::string text = "less than the file";
+  if (has(AttentionKind::sliding_window)) {
+    text +=
+        ": layers with sliding windows keep their last rows only, and the file holds every row, "
+        "for "
+        "any question";
+  } else if (has(AttentionKind::none)) {
+    text +=
+        ", which also holds states of the layers without attention, for questions to go on from";
+  }
+  return text;
+}
+
 std::string summary(const CompressSettings& s, const Session& session, bool keeps_all,
                     double seconds) {
   const SessionStats& stats = session.stats();
@@ -119,11 +138,8 @@ std::string summary(const CompressSettings& s, const Session& session, bool keep
       keeps_all
           ? fmt::format("every row, in {}", name(stored_kv_type(session.model().info())))
           : fmt::format("{}, {}", session.options().kv.name, describe_policy(session.options().kv));
-  const std::string full =
-      ratio >= 1 ? fmt::format("{:.1f} times as much", ratio)
-                 : std::string(
-                       "less than the file: layers with sliding windows keep their last "
-                       "rows only, and the file holds every row, for any question");
+  const std::string full = ratio >= 1 ? fmt::format("{:.1f} times as much", ratio)
+                                      : why_file_is_larger(session.model().info());
   std::string text =
       fmt::format("{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {}\n",
                   terminal_text(session.model().info().name, 80), plural(session.n_past(), "token"),

@@ -71,7 +71,8 @@ void add_store_options(CLI::App& app, StoreSettings& settings) {
 int64_t usable_rows(const KvPrefix& rows, std::span<const int32_t> prompt, const PolicyConfig& kv) {
   if (policy_info(kv.name).observes) return 0;
   const int64_t window_size = std::max(1, policy_window(kv));
-  const int64_t n = std::min(n_alike(rows.tokens(), prompt), std::ssize(prompt) - window_size);
+  const int64_t n =
+      rows.last_cut(std::min(n_alike(rows.tokens(), prompt), std::ssize(prompt) - window_size));
   return n >= kLeastUsed ? n : 0;
 }
 
@@ -129,7 +130,7 @@ void DocumentRows::note_use(int64_t n_tokens) const {
 bool DocumentRows::wants_rows(int64_t n_prompt, const SessionOptions& options) {
   if (!is_usable() || policy_info(options.kv.name).observes) return false;
   const ModelInfo& info = model_->info();
-  const uint64_t bytes = kv_row_bytes(info, stored_kv_type(info)) * info.n_layer * document_.size();
+  const uint64_t bytes = kv_bytes_per_token(info, stored_kv_type(info)) * document_.size();
   if (bytes > settings_.limit) {
     note(
         fmt::format("is not stored for further questions: it would take {}, and --store-limit is "
@@ -153,7 +154,7 @@ void DocumentRows::save(const KvPrefix& rows) {
   const ModelInfo& info = model_->info();
   const DType type = stored_kv_type(info);
   try {
-    if (!folder_.make_room(kv_row_bytes(info, type) * info.n_layer * n_tokens, settings_.limit)) {
+    if (!folder_.make_room(kv_bytes_per_token(info, type) * n_tokens, settings_.limit)) {
       return note("is not stored for further questions: the disk has too little room");
     }
     folder_.remove_abandoned();

@@ -43,12 +43,7 @@ struct ExplainSettings {
 class Rankings {
  public:
   Rankings(const ExplainSettings& s, const ModelInfo& info, const SnapKvRule& kv, int64_t n_tokens)
-      : layer_(s.layer),
-        head_(s.head),
-        n_head_kv_(info.n_head_kv),
-        layers_(info.layers),
-        kv_(kv),
-        n_tokens_(n_tokens) {
+      : layer_(s.layer), head_(s.head), layers_(info.layers), kv_(kv), n_tokens_(n_tokens) {
     probe_.ranges = {{n_tokens - kv.window_size, n_tokens}};
     probe_.report = [this](const AttentionProbe::Report& r) { add(r); };
   }
@@ -78,10 +73,12 @@ class Rankings {
 
  private:
   void add(const AttentionProbe::Report& report) {
-    const int64_t n_group = report.n_head / n_head_kv_;
-    std::vector<std::vector<int32_t>>& kept = kept_.emplace_back();
+    const int64_t n_head_kv = layers_[report.il].n_head_kv;
+    const int64_t n_group = report.n_head / n_head_kv;
+    kept_.resize(report.il + 1);  // layers without attention have no report
+    std::vector<std::vector<int32_t>>& kept = kept_[report.il];
     if (!layers_[report.il].compressed) return;  // it keeps its window, whatever the votes
-    for (int64_t g = 0; g < n_head_kv_; ++g) {
+    for (int64_t g = 0; g < n_head_kv; ++g) {
       const auto sums = report.sums.subspan(static_cast<size_t>(g * n_group * n_tokens_),
                                             static_cast<size_t>(n_group * n_tokens_));
       HeadRanking ranking = rank_head(kv_, sums, n_group, n_tokens_);
@@ -96,7 +93,6 @@ class Rankings {
   }
 
   const int layer_, head_;  // head to show; negative: the one with the highest peak
-  const int64_t n_head_kv_;
   const std::vector<LayerInfo> layers_;
   const SnapKvRule kv_;
   const int64_t n_tokens_;
@@ -129,6 +125,9 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
          n - 1);
   };
   check("--layer", s.layer, info.n_layer, "layers");
+  if (s.layer >= 0 && info.layers[s.layer].attention == AttentionKind::none) {
+    fail(ErrorCode::kUsage, "--layer is {}, which has no attention: it keeps no rows", s.layer);
+  }
   if (info.n_compressed() == 0) {
     fail(ErrorCode::kUsage, "every layer of {} has a sliding window: SnapKV chooses nothing here",
          info.path);

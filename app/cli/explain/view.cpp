@@ -33,7 +33,8 @@ class View {
         draw_(options.utf8),
         n_tokens_(std::ssize(e.pieces)),
         n_prefix_(n_tokens_ - kv_.window_size),
-        n_group_(e.model.n_head / e.model.n_head_kv),
+        layer_(e.model.layers[r_.il]),
+        n_group_(layer_.n_head / layer_.n_head_kv),
         is_kept_(static_cast<size_t>(n_prefix_), false) {
     for (const int32_t j : r_.kept) is_kept_[j] = true;
     cut_ = std::numeric_limits<float>::infinity();
@@ -80,17 +81,16 @@ class View {
   }
 
   std::string observe() const {
-    const ModelInfo& m = e_.model;
     std::string window;
     for (int64_t t = n_prefix_; t < n_tokens_; ++t) window += e_.pieces[t];
     std::string text = title(1, "observe", "The last W tokens are the window. How do they attend?");
     text += fmt::format("  window   \"{}\"\n", printable(window));
     text += fmt::format("  queries  Q [n_head, W, head_dim] = {}\n",
-                        format_shape({m.n_head, kv_.window_size, m.head_dim}));
+                        format_shape({layer_.n_head, kv_.window_size, layer_.head_dim}));
     text += fmt::format("  keys     K [n_head_kv, L, head_dim] = {}\n",
-                        format_shape({m.n_head_kv, n_tokens_, m.head_dim}));
+                        format_shape({layer_.n_head_kv, n_tokens_, layer_.head_dim}));
     text += fmt::format("  scores   {}, causal: [n_head, W, L] = {}\n", score_formula(),
-                        format_shape({m.n_head, kv_.window_size, n_tokens_}));
+                        format_shape({layer_.n_head, kv_.window_size, n_tokens_}));
     text += "  softmax over all L columns, so each query's attention adds up to 1\n";
     text += fmt::format(
         "  {:.1f}% of the group's attention goes to the {} tokens before the "
@@ -100,13 +100,12 @@ class View {
   }
 
   std::string score_formula() const {
-    const LayerInfo& layer = e_.model.layers[r_.il];
-    const auto head_dim = static_cast<float>(e_.model.head_dim);
-    std::string text = std::abs(layer.scale * std::sqrt(head_dim) - 1.0f) < 1e-5f
-                           ? fmt::format("Q K^T / sqrt({})", e_.model.head_dim)
-                           : fmt::format("{:g} Q K^T", layer.scale);
-    if (layer.softcap > 0) {
-      text = fmt::format("{0:g} tanh({1} / {0:g})", layer.softcap, text);
+    const auto head_dim = static_cast<float>(layer_.head_dim);
+    std::string text = std::abs(layer_.scale * std::sqrt(head_dim) - 1.0f) < 1e-5f
+                           ? fmt::format("Q K^T / sqrt({})", layer_.head_dim)
+                           : fmt::format("{:g} Q K^T", layer_.scale);
+    if (layer_.softcap > 0) {
+      text = fmt::format("{0:g} tanh({1} / {0:g})", layer_.softcap, text);
     }
     return text;
   }
@@ -114,14 +113,14 @@ class View {
   std::string vote() const {
     std::string text = title(2, "vote", "Each query gives every earlier token its attention.");
     text += fmt::format("  summed over the W queries: [n_head, L - W] = {}\n",
-                        format_shape({e_.model.n_head, n_prefix_}));
+                        format_shape({layer_.n_head, n_prefix_}));
     for (size_t h = 0; h < r_.query_votes.size(); ++h) {
       text += fmt::format("  query head {:<3} most for {}\n",
                           r_.head * n_group_ + static_cast<int64_t>(h),
                           best_tokens(r_.query_votes[h], 3));
     }
     text += fmt::format("  group {}: [n_head_kv, L - W] = {}\n", kv_.mean_group ? "mean" : "max",
-                        format_shape({e_.model.n_head_kv, n_prefix_}));
+                        format_shape({layer_.n_head_kv, n_prefix_}));
     return text + "  votes   " + profile(r_.votes) + "\n" + scale_line();
   }
 
@@ -168,8 +167,7 @@ class View {
     text += fmt::format(
         "  pooled: the {} of the {} votes around each token: [n_head_kv, L - W] = "
         "{}\n",
-        is_max ? "highest" : "mean", kv_.kernel_size,
-        format_shape({e_.model.n_head_kv, n_prefix_}));
+        is_max ? "highest" : "mean", kv_.kernel_size, format_shape({layer_.n_head_kv, n_prefix_}));
     return text + "  votes   " + profile(r_.votes) + "\n  pooled  " + profile(r_.pooled) + "\n" +
            scale_line() + table();
   }
@@ -233,7 +231,7 @@ class View {
     text += "  " + paint(Style::green, "checked:", options_.colour) +
             fmt::format(" the engine kept the same rows, in all {} {} {}\n",
                         plural(e_.model.n_compressed(), "layer"), draw_.times(),
-                        plural(e_.model.n_head_kv, "KV head"));
+                        plural(layer_.n_head_kv, "KV head"));
     if (const int64_t n = e_.model.n_layer - e_.model.n_compressed(); n > 0) {
       text += fmt::format("  {} with sliding windows: kept as they are\n", plural(n, "more layer"));
     }
@@ -262,10 +260,9 @@ class View {
     std::string text = title(5, "drop", "The other rows' keys and values are freed.");
     text += fmt::format("  {} of {} tokens dropped here; the kept ones hold {:.1f}% of the votes\n",
                         n_tokens_ - kv_.budget, n_tokens_, all > 0 ? 100 * kept / all : 0.0);
-    text +=
-        fmt::format("  K and V [n_head_kv, L, head_dim] {} {} {}, in each layer\n",
-                    format_shape({e_.model.n_head_kv, n_tokens_, e_.model.head_dim}), draw_.arrow(),
-                    format_shape({e_.model.n_head_kv, kv_.budget, e_.model.head_dim}));
+    text += fmt::format("  K and V [n_head_kv, L, head_dim] {} {} {}, in each layer\n",
+                        format_shape({layer_.n_head_kv, n_tokens_, layer_.head_dim}), draw_.arrow(),
+                        format_shape({layer_.n_head_kv, kv_.budget, layer_.head_dim}));
     text += fmt::format("  cache of all layers ({}): {} {} {} ({:.1f}{})\n",
                         name(e_.session.kv_type), format_bytes(s.kv_bytes_full), draw_.arrow(),
                         format_bytes(s.kv_bytes_used), s.compression(), draw_.times());
@@ -319,7 +316,9 @@ class View {
   const SnapKvRule kv_;
   const ViewOptions& options_;
   const Drawing draw_;
-  const int64_t n_tokens_, n_prefix_, n_group_;
+  const int64_t n_tokens_, n_prefix_;
+  const LayerInfo& layer_;  // the shown one
+  const int64_t n_group_;
   std::vector<bool> is_kept_;  // [L - W]
   float cut_ = 0, highest_dropped_ = 0;
   float max_ = 0;  // highest vote: a full bar

@@ -79,18 +79,30 @@ std::string lines_of_layers(const RunReport& report, const std::vector<size_t>& 
   return text;
 }
 
-// Layers that the policy chose from, and the layers with sliding windows, which no budget touches.
+// Layers that the policy chose from, and those that no budget touches: with sliding windows, or
+// with a state of fixed size.
 std::string kept_lines(const RunReport& report, bool colour) {
   const size_t n_layer = report.after_prefill->layers.size();
   std::vector<size_t> chosen, windows;
   std::vector<int64_t> sizes;
+  int64_t n_fixed = 0;
   for (size_t il = 0; il < n_layer; ++il) {
+    if (il < report.model.layers.size() &&
+        report.model.layers[il].attention == AttentionKind::none) {
+      ++n_fixed;
+      continue;
+    }
     const bool is_chosen = il >= report.model.layers.size() || report.model.layers[il].compressed;
     (is_chosen ? chosen : windows).push_back(il);
     if (!is_chosen) sizes.push_back(report.model.layers[il].window);
   }
   std::string text;
   if (!chosen.empty()) text += lines_of_layers(report, chosen, "kept", colour);
+  if (n_fixed > 0) {
+    text +=
+        line(text.empty() ? "kept" : "",
+             fmt::format("a state of fixed size in {}", plural(n_fixed, "other layer")), colour);
+  }
   if (windows.empty()) return text;
   const bool has_budget = policy_info(report.session.kv.name).has_budget;
   return text +

@@ -90,7 +90,7 @@ std::string info_json(const InfoReport& r) {
                {"head_dim", m.head_dim},
                {"layers", layers_json(m)}};
   if (r.plans) {
-    json["kv_row_bytes"] = kv_row_bytes(m, r.plans->options.kv_type);
+    json["kv_bytes_per_token"] = kv_bytes_per_token(m, r.plans->options.kv_type);
     json["memory"] = memory_json(*r.plans);
   }
   if (r.metadata) {

@@ -73,6 +73,10 @@ std::string attention_text(const ModelInfo& m) {
     if (layer.attention == AttentionKind::sliding_window) {
       kind += fmt::format(" of {}", plural(layer.window, "token"));
     }
+    if (layer.attention == AttentionKind::none) {
+      kinds["none, but a state of fixed size,"].push_back(il);
+      continue;
+    }
     kinds[kind].push_back(il);
     if (!layer.rotated) unrotated.push_back(il);
   }
@@ -97,20 +101,32 @@ std::string attention_text(const ModelInfo& m) {
 
 /// Returns "36.0 KiB per token of 4 layers, in f16; 22 layers with a window at most 11.0 MiB".
 std::string kv_text(const ModelInfo& m, DType kv_type) {
-  const size_t row = kv_row_bytes(m, kv_type);
-  int64_t n_full = 0, n_window = 0, window_rows = 0;
-  for (const LayerInfo& layer : m.layers) {
-    if (layer.attention == AttentionKind::full) ++n_full;
+  int64_t n_full = 0, n_window = 0, n_fixed = 0;
+  size_t token = 0, windows = 0, fixed = 0;
+  for (int64_t il = 0; il < m.n_layer; ++il) {
+    const LayerInfo& layer = m.layers[il];
+    if (layer.attention == AttentionKind::full) {
+      ++n_full;
+      token += kv_layer_bytes(m, kv_type, il, 1);
+    }
+    if (layer.attention == AttentionKind::none) {
+      ++n_fixed;
+      fixed += kv_layer_bytes(m, kv_type, il, 0);
+    }
     if (layer.attention == AttentionKind::sliding_window) {
       ++n_window;
-      window_rows += layer.window;
+      windows += kv_layer_bytes(m, kv_type, il, layer.window);
     }
   }
-  std::string text = fmt::format("{} per token in {}", format_bytes(row * n_full), name(kv_type));
+  std::string text = fmt::format("{} per token in {}", format_bytes(token), name(kv_type));
   if (n_full != m.n_layer) text += fmt::format(", of {}", plural(n_full, "layer"));
   if (n_window > 0) {
     text += fmt::format("; {} with a window take {} at most", plural(n_window, "layer"),
-                        format_bytes(row * window_rows));
+                        format_bytes(windows));
+  }
+  if (n_fixed > 0) {
+    text += fmt::format("; {} with a state of fixed size take {}", plural(n_fixed, "layer"),
+                        format_bytes(fixed));
   }
   return text;
 }
@@ -208,14 +224,15 @@ std::string facts(const InfoReport& r, int width) {
 /// compressed.
 std::string decode_limit_text(const ModelInfo& m, const InfoPlans& p) {
   const int64_t limit = p.options.kv_decode_limit;
-  int64_t n_rows = 0;
+  size_t bytes = 0;
   for (int64_t il = 0; il < m.n_layer; ++il) {
-    n_rows += m.layers[il].compressed ? limit : m.full_rows(il, p.n_tokens);
+    const int64_t n_rows = m.layers[il].compressed ? limit : m.full_rows(il, p.n_tokens);
+    bytes += kv_layer_bytes(m, p.options.kv_type, il, n_rows);
   }
   return fmt::format(
       "--kv-decode-limit {}: generated tokens make it at most {}, and one layer while that is "
       "compressed",
-      limit, format_bytes(n_rows * kv_row_bytes(m, p.options.kv_type)));
+      limit, format_bytes(bytes));
 }
 
 std::string plan_table(const ModelInfo& m, const InfoPlans& p, int width) {

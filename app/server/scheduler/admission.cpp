@@ -169,11 +169,15 @@ void Admission::find_prefix(Job& job) {
     if (!request.document->rows) return;
     match.prefix = request.document->rows;
     const int64_t n_document = std::ssize(match.prefix->tokens());
-    match.n_tokens = std::min(n_document, n_document + std::ssize(tokens) - window_size(request));
+    match.n_alike = std::min(n_document, n_document + std::ssize(tokens) - window_size(request));
+    match.n_tokens = match.prefix->last_cut(match.n_alike);
+    if (match.n_tokens < 1) return;
   } else {
     if (!request.reuses || policy_info(request.session.kv.name).observes) return;
     match = store_.find_prefix(tokens, job.sessions[0]->n_ctx());
-    match.n_tokens = std::min(match.n_tokens, std::ssize(tokens) - window_size(request));
+    if (match.prefix == nullptr) return;
+    match.n_alike = std::min(match.n_alike, std::ssize(tokens) - window_size(request));
+    match.n_tokens = match.prefix->last_cut(match.n_alike);
     if (match.n_tokens < kLeastReuse) return;
   }
   job.n_reused = match.n_tokens;

@@ -19,23 +19,24 @@ constexpr int64_t kSeam = 8;
 }  // namespace
 
 bool PrefixStore::Match::goes_on() const {
-  return prefix != nullptr && n_tokens + kSeam >= std::ssize(prefix->tokens());
+  return prefix != nullptr && n_alike + kSeam >= std::ssize(prefix->tokens());
 }
 
 PrefixStore::Match PrefixStore::find(std::span<const int32_t> tokens, int64_t n_ctx) {
   auto best = entries_.end();
-  int64_t n_best = 0;
+  Match match;
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (entry->n_ctx != n_ctx) continue;
-    const int64_t n = common_beginning(entry->prefix->tokens(), tokens);
-    if (n <= n_best) continue;
+    const int64_t n_alike = common_beginning(entry->prefix->tokens(), tokens);
+    const int64_t n = entry->prefix->last_cut(n_alike);
+    if (n <= match.n_tokens) continue;
     best = entry;
-    n_best = n;
+    match = {entry->prefix, n, n_alike};
   }
   if (best == entries_.end()) return {};
   best->used_again = true;
   entries_.splice(entries_.begin(), entries_, best);
-  return {best->prefix, n_best};
+  return match;
 }
 
 void PrefixStore::add(std::shared_ptr<const KvPrefix> prefix, int64_t n_ctx) {
@@ -43,7 +44,8 @@ void PrefixStore::add(std::shared_ptr<const KvPrefix> prefix, int64_t n_ctx) {
   bool used_again = false;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
-    const Match match = {entry->prefix, common_beginning(entry->prefix->tokens(), tokens)};
+    const int64_t n_alike = common_beginning(entry->prefix->tokens(), tokens);
+    const Match match = {entry->prefix, n_alike, n_alike};
     if (entry->n_ctx == n_ctx && match.goes_on()) {
       used_again = used_again || entry->used_again;
       erase(entry);

@@ -17,7 +17,8 @@ class PrefixStore {
   /// A prefix, and how many of a prompt's first tokens it has.
   struct Match {
     std::shared_ptr<const KvPrefix> prefix;
-    int64_t n_tokens = 0;
+    int64_t n_tokens = 0;  // that can be taken over
+    int64_t n_alike = 0;   // that are the same
     /// Whether the prompt goes on where the prefix ends, as the next turn of a conversation does:
     /// but for a few tokens, since a text that goes on may split otherwise at the seam.
     bool goes_on() const;

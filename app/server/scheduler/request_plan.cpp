@@ -80,7 +80,10 @@ RequestPlan plan_with(const Model& model, const Request& request, int64_t n_own)
   plan.reading_bytes = memory.packed_weights + memory.hidden_states + memory.activations +
                        memory.logits + memory.scores + memory.kernels;
   // with several answers, only one can have the scratch layer as its cache
-  const size_t layer = kv_row_bytes(info, request.session.kv_type) * static_cast<size_t>(n_prompt);
+  size_t layer = 0;
+  for (int64_t il = 0; il < info.n_layer; ++il) {
+    layer = std::max(layer, kv_layer_bytes(info, request.session.kv_type, il, n_prompt));
+  }
   plan.reading_bytes += n > 1 ? std::max(memory.kv_scratch, layer) : memory.kv_scratch;
   if (request.document && request.document->rows) {
     plan.reading_bytes += request.document->rows->decoded_bytes();
@@ -98,8 +101,7 @@ int64_t prompt_tokens(const Request& request) {
 }
 
 size_t token_bytes(const Model& model, const Request& request) {
-  return static_cast<size_t>(request.n) * static_cast<size_t>(model.info().n_layer) *
-         kv_row_bytes(model.info(), request.session.kv_type);
+  return static_cast<size_t>(request.n) * kv_bytes_per_token(model.info(), request.session.kv_type);
 }
 
 RequestPlan plan_request(const Model& model, const Request& request) {

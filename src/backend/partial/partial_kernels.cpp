@@ -135,6 +135,25 @@ HostExperts on_host(HostCopies& copies, const ExpertProducts& p) {
   return host;
 }
 
+struct HostShortConv {
+  std::vector<SequenceRows> sequences;
+  ShortConv c;
+  operator const ShortConv&() const { return c; }  // NOLINT: ops take it
+};
+HostShortConv on_host(HostCopies& copies, const ShortConv& c) {
+  HostShortConv host = {{c.sequences.begin(), c.sequences.end()}, c};
+  const size_t state = (c.weight.shape[1] - 1) * row_bytes(DType::f32, c.weight.shape[0]);
+  for (SequenceRows& rows : host.sequences) {
+    rows.from = copies.rows(rows.from, state);
+    rows.to = copies.rows(rows.to, state);
+  }
+  host.c.sequences = host.sequences;
+  host.c.in = copies.tensor(c.in);
+  host.c.weight = copies.tensor(c.weight);
+  host.c.out = copies.tensor(c.out);
+  return host;
+}
+
 struct HostConversion {
   std::vector<const void*> src;
   std::vector<void*> dst;

@@ -13,38 +13,41 @@ Tensor rows(const Tensor& t) { return t.reshaped({t.shape[0], t.shape[1] * t.sha
 
 Attention::Attention(const BlockContext& context, LayerLoader& loader)
     : context_(context), layer_(loader.layer()) {
-  const ModelConfig& c = loader.config();
+  const StateShape& rows = layer_.state;
   load_qkv(loader);
-  q_norm_ = loader.head_norm("attn_q_norm", c.n_head);
-  k_norm_ = loader.head_norm("attn_k_norm", c.n_head_kv);
-  if (loader.family().sinks)
-    sinks_ = loader.vector("attn_sinks.weight", c.n_head, Presence::required);
+  q_norm_ = loader.head_norm("attn_q_norm", layer_.n_head);
+  k_norm_ = loader.head_norm("attn_k_norm", rows.n_head);
+  if (loader.family().sinks) {
+    sinks_ = loader.vector("attn_sinks.weight", layer_.n_head, Presence::required);
+  }
   const bool normed = loader.family().norm_places != NormPlaces::before;
-  out_ = {context, loader.matrix("attn_output", c.n_embd, c.n_q(), loader.family().output_bias),
+  out_ = {context,
+          loader.matrix("attn_output", loader.config().n_embd, layer_.n_out(),
+                        loader.family().output_bias),
           normed ? loader.norm("post_attention_norm") : Norm()};
   ActivationPlan& plan = context.activations;
-  q_ = plan.add_heads("q", c.n_head, c.head_dim);
-  k_ = plan.add_heads("k", c.n_head_kv, c.head_dim);
-  v_ = plan.add_heads("v", c.n_head_kv, c.head_dim);
-  attn_ = plan.add_heads("attn", c.n_head, c.head_dim, ActivationType::input);
+  q_ = plan.add_heads("q", layer_.n_head, rows.head_dim_k);
+  k_ = plan.add_heads("k", rows.n_head, rows.head_dim_k);
+  v_ = plan.add_heads("v", rows.n_head, rows.head_dim_v);
+  attn_ = plan.add_heads("attn", layer_.n_head, rows.head_dim_v, ActivationType::input);
   loader.ignore("attn_rot_embd");  // files of 2023; the table is recomputed
   loader.ignore("attention.rotary_emb.inv_freq");
 }
 
 void Attention::load_qkv(LayerLoader& loader) {
-  const ModelConfig& c = loader.config();
+  const int64_t n_embd = loader.config().n_embd;
   const Presence bias = loader.family().qkv_bias;
-  const int64_t n_q = c.n_q(), n_kv = c.n_kv();
+  const int64_t n_q = layer_.n_q(), n_k = layer_.n_k(), n_v = layer_.n_v();
   if (loader.has("attn_qkv.weight")) {  // one matrix: queries, keys, values
-    const Weight qkv = loader.matrix("attn_qkv", n_q + 2 * n_kv, c.n_embd, bias);
+    const Weight qkv = loader.matrix("attn_qkv", n_q + n_k + n_v, n_embd, bias);
     wq_ = qkv.rows(0, n_q);
-    wk_ = qkv.rows(n_q, n_q + n_kv);
-    wv_ = qkv.rows(n_q + n_kv, n_q + 2 * n_kv);
+    wk_ = qkv.rows(n_q, n_q + n_k);
+    wv_ = qkv.rows(n_q + n_k, n_q + n_k + n_v);
     return;
   }
-  wq_ = loader.matrix("attn_q", n_q, c.n_embd, bias);
-  wk_ = loader.matrix("attn_k", n_kv, c.n_embd, bias);
-  wv_ = loader.matrix("attn_v", n_kv, c.n_embd, bias);
+  wq_ = loader.matrix("attn_q", n_q, n_embd, bias);
+  wk_ = loader.matrix("attn_k", n_k, n_embd, bias);
+  wv_ = loader.matrix("attn_v", n_v, n_embd, bias);
 }
 
 // x += Wo attention(normed)

@@ -31,11 +31,11 @@ class Attention final : public TokenMixer {
 
   const BlockContext& context_;
   const LayerSpec& layer_;
-  Weight wq_;                  // [n_head * head_dim, n_embd]
-  Weight wk_, wv_;             // [n_head_kv * head_dim, n_embd]
+  Weight wq_;                  // [n_q, n_embd]
+  Weight wk_, wv_;             // [n_k, n_embd], [n_v, n_embd]
   Norm q_norm_, k_norm_;       // as Family::qk_norm says
   Tensor sinks_;               // [n_head], or empty
-  ResidualOutput out_;         // of n_head * head_dim values
+  ResidualOutput out_;         // of n_head * head_dim_v values
   ActivationTensor q_, attn_;  // [n, n_head, head_dim]
   ActivationTensor k_, v_;     // [n, n_head_kv, head_dim]
 };

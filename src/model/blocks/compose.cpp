@@ -4,13 +4,16 @@
 #include "model/blocks/attention.h"
 #include "model/blocks/dense_ffn.h"
 #include "model/blocks/experts_ffn.h"
+#include "model/blocks/short_conv.h"
 
 namespace snapkv {
 
 std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerLoader& loader) {
-  switch (loader.family().token_mixer) {
+  switch (loader.layer().mixer) {
     case TokenMixerKind::attention:
       return std::make_unique<Attention>(context, loader);
+    case TokenMixerKind::short_conv:
+      return std::make_unique<ShortConvMixer>(context, loader);
   }
   SNAPKV_CHECK(false);
 }

@@ -42,7 +42,7 @@ std::vector<Weight> LayerLoader::experts(const std::string& name, int64_t n_out,
 
 Norm LayerLoader::head_norm(const std::string& name, int64_t n_head) {
   const std::string full = prefix_ + name + ".weight";
-  const int64_t head_dim = config().head_dim;
+  const int64_t head_dim = layer().state.head_dim_k;
   const Presence presence = family().qk_norm_weights;
   switch (family().qk_norm) {
     case QkNorm::none:
@@ -52,9 +52,9 @@ Norm LayerLoader::head_norm(const std::string& name, int64_t n_head) {
     case QkNorm::own_weights:
       return {weights_.vectors(full, n_head, head_dim, presence), {}};
     case QkNorm::all_together:
-      return {weights_.vector(full, n_head * head_dim, presence), {}};
+      break;
   }
-  SNAPKV_CHECK(false);
+  return {weights_.vector(full, n_head * head_dim, presence), {}};
 }
 
 }  // namespace snapkv

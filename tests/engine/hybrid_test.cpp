@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// Models some of whose layers have no rows but a state that can be cut only where it was set aside:
+// prompts that begin alike, files, batches. family_test.cpp has what every family must do.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "snapkv/prefill.h"
+#include "tests/engine/session_support.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/family_models.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::test {
+namespace hybrid_tests {
+
+constexpr int32_t kEndOfMessage = 2;  // </s>
+
+std::shared_ptr<const Model> hybrid() { return load_model("lfm2"); }
+
+std::vector<int32_t> text(int64_t n, uint32_t seed) { return generated_ids(n, kFamilyVocab, seed); }
+
+std::vector<int32_t> joined(std::vector<int32_t> a, std::span<const int32_t> b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+PrefillPrompt prompt_for(Session& session, std::vector<int32_t> tokens) {
+  PrefillPrompt prompt;
+  prompt.sessions = {&session};
+  prompt.tokens = std::move(tokens);
+  return prompt;
+}
+
+void read_all(Prefill& prefill) {
+  while (!prefill.step()) {
+  }
+}
+
+std::shared_ptr<const KvPrefix> prefix_of(std::vector<int32_t> tokens, int64_t chunk = 512,
+                                          std::shared_ptr<const KvPrefix> old = nullptr,
+                                          int64_t n_old = 0) {
+  SessionOptions options = full_options();
+  options.chunk = chunk;
+  Session session(hybrid(), options);
+  PrefillPrompt prompt = prompt_for(session, std::move(tokens));
+  prompt.makes_prefix = true;
+  prompt.options.prefix = std::move(old);
+  prompt.options.n_from_prefix = n_old;
+  Prefill prefill(std::move(prompt));
+  read_all(prefill);
+  return prefill.take_prefix();
+}
+
+/// The logits of a prompt that is read from the beginning.
+std::vector<float> logits_of(const std::vector<int32_t>& tokens) {
+  Session session(hybrid(), full_options());
+  session.prefill(tokens);
+  return copy(session.logits());
+}
+
+void expect_goes_on(const std::shared_ptr<const KvPrefix>& prefix, int64_t n,
+                    const std::vector<int32_t>& tokens) {
+  Session session(hybrid(), full_options());
+  session.prefill(tokens, {.prefix = prefix, .n_from_prefix = n});
+  EXPECT_LT(max_difference(session.logits(), logits_of(tokens)), 3e-4) << "from token " << n;
+}
+
+TEST(Hybrid, APromptGoesOnFromTheLastMark) {
+  const std::vector<int32_t> first = text(300, 1);
+  for (const int64_t chunk : {512, 100, 236, 7}) {
+    SCOPED_TRACE(chunk);
+    const auto prefix = prefix_of(first, chunk);
+    EXPECT_EQ(prefix->last_cut(1000), 300);
+    EXPECT_EQ(prefix->last_cut(299), 236);  // 64 tokens before the end
+    EXPECT_EQ(prefix->last_cut(235), 0);
+    expect_goes_on(prefix, 300, joined(first, text(50, 2)));
+    expect_goes_on(prefix, 236, joined({first.begin(), first.begin() + 240}, text(50, 2)));
+  }
+  Session session(hybrid(), full_options());
+  expect_error(ErrorCode::kUsage, {"n_from_prefix is 250", "after 236 tokens"}, [&] {
+    session.prefill(joined(first, text(50, 2)), {.prefix = prefix_of(first), .n_from_prefix = 250});
+  });
+}
+
+TEST(Hybrid, MarksAreSetAtTheEndsOfMessagesAndInLongTexts) {
+  std::vector<int32_t> messages = text(600, 1);
+  for (const int64_t end : {150, 190, 400}) messages[end - 1] = kEndOfMessage;
+  const auto prefix = prefix_of(messages);
+  EXPECT_EQ(prefix->last_cut(535), 400);
+  EXPECT_EQ(prefix->last_cut(399), 190);
+  EXPECT_EQ(prefix->last_cut(189), 0) << "150 is too close to the next one";
+  expect_goes_on(prefix, 400, joined({messages.begin(), messages.begin() + 400}, text(90, 3)));
+  const auto plain = prefix_of(text(4000, 4));
+  EXPECT_EQ(plain->last_cut(3000), 4000 - 64 - 2048);
+}
+
+// The next turn's prefix shares what it can, and copies the rest with its marks.
+TEST(Hybrid, APrefixGrowsWithAConversation) {
+  const std::vector<int32_t> first = text(400, 1);
+  const std::vector<int32_t> second = joined(first, text(200, 2));
+  const auto grown = prefix_of(second, 512, prefix_of(first), 400);
+  EXPECT_EQ(grown->last_cut(599), 536);
+  EXPECT_EQ(grown->last_cut(535), 400);
+  EXPECT_EQ(grown->last_cut(399), 336);
+  expect_goes_on(grown, 336, joined({first.begin(), first.begin() + 350}, text(30, 3)));
+  // less than seven eighths of the old rows are used, so these are copied
+  std::vector<int32_t> other = text(400, 1);
+  other[149] = kEndOfMessage;
+  const auto old = prefix_of(other);
+  ASSERT_EQ(old->last_cut(300), 150);
+  const std::vector<int32_t> edited = joined({other.begin(), other.begin() + 150}, text(300, 5));
+  const auto copied = prefix_of(edited, 512, old, 150);
+  EXPECT_EQ(copied->last_cut(200), 150);
+  expect_goes_on(copied, 150, joined({other.begin(), other.begin() + 160}, text(40, 6)));
+  EXPECT_LE(copied->bytes(), KvPrefix::bytes_for(hybrid()->info(), full_options(), 450));
+}
+
+TEST(Hybrid, APrefixComesBackFromAFile) {
+  const TempDir dir;
+  const std::string path = dir / "prefix.kv";
+  std::vector<int32_t> tokens = text(400, 1);
+  tokens[199] = kEndOfMessage;
+  for (const int level : {0, 3}) {
+    prefix_of(tokens)->save(path, DType::f32, "", level);
+    const auto loaded = KvPrefix::load(hybrid(), path);
+    EXPECT_EQ(loaded->last_cut(1000), 400);
+    EXPECT_EQ(loaded->last_cut(300), 200);
+    expect_goes_on(loaded, 400, joined(tokens, text(40, 2)));
+    expect_goes_on(loaded, 200, joined({tokens.begin(), tokens.begin() + 210}, text(40, 2)));
+  }
+}
+
+TEST(Hybrid, ASessionComesBackFromAFile) {
+  const TempDir dir;
+  const std::string path = dir / "session.kv";
+  for (SessionOptions options : {full_options(), snapkv_options(60)}) {
+    options.kv_decode_limit = options.kv.name == "full" ? 0 : 80;
+    Session session(hybrid(), options);
+    session.prefill(text(150, 1));
+    for (const int32_t id : text(7, 2)) session.decode(id);
+    session.save(path);
+    Session loaded(hybrid(), options);
+    loaded.load(path);
+    EXPECT_EQ(loaded.stats().kv_bytes_used, session.stats().kv_bytes_used);
+    for (const int32_t id : text(30, 3)) {
+      session.decode(id);
+      loaded.decode(id);
+      ASSERT_EQ(copy(session.logits()), copy(loaded.logits()));
+    }
+    session.prefill(text(40, 4));
+    loaded.prefill(text(40, 4));
+    EXPECT_EQ(copy(session.logits()), copy(loaded.logits()));
+  }
+}
+
+// Prompts of one chunk and sequences of one step do not see each other's states.
+TEST(Hybrid, SequencesAreComputedTogether) {
+  const std::vector<int64_t> lengths = {1, 40, 2, 33};
+  std::vector<std::unique_ptr<Session>> together, alone;
+  std::vector<PrefillPrompt> prompts;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const std::vector<int32_t> tokens = text(lengths[i], 10 + static_cast<uint32_t>(i));
+    alone.push_back(std::make_unique<Session>(hybrid(), full_options()));
+    alone.back()->prefill(tokens);
+    together.push_back(std::make_unique<Session>(hybrid(), full_options()));
+    prompts.push_back(prompt_for(*together.back(), tokens));
+  }
+  Prefill prefill(std::move(prompts));
+  read_all(prefill);
+  std::vector<Session*> batch;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    batch.push_back(together[i].get());
+    EXPECT_LT(max_difference(together[i]->logits(), alone[i]->logits()), 3e-4) << i;
+  }
+  for (int step = 0; step < 10; ++step) {
+    const std::vector<int32_t> ids = text(std::ssize(batch), 50 + step);
+    decode_batch(batch, ids);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      alone[i]->decode(ids[i]);
+      EXPECT_LT(max_difference(together[i]->logits(), alone[i]->logits()), 3e-4) << i;
+    }
+  }
+}
+
+// One prompt for several policies: each session has the state of its own.
+TEST(Hybrid, SessionsThatShareAPromptGoOnAlone) {
+  Session full(hybrid(), full_options()), snapkv(hybrid(), snapkv_options(60));
+  Session* const both[] = {&full, &snapkv};
+  prefill_many(both, text(150, 1));
+  Session alone(hybrid(), full_options());
+  alone.prefill(text(150, 1));
+  for (const int32_t id : text(10, 2)) {
+    full.decode(id);
+    alone.decode(id);
+    snapkv.decode(id + 1);
+  }
+  EXPECT_EQ(copy(full.logits()), copy(alone.logits()));
+}
+
+TEST(Hybrid, ACancelledTurnLeavesTheSessionAsItWas) {
+  Session session(hybrid(), full_options()), other(hybrid(), full_options());
+  for (Session* s : {&session, &other}) {
+    s->prefill(text(50, 1));
+    s->decode(7);
+  }
+  for (const int stop_at : {1, 3}) {
+    int n = 0;
+    expect_error(ErrorCode::kCancelled, {}, [&] {
+      session.prefill(text(20, 2), {.progress = [&](const Progress&) { return ++n < stop_at; }});
+    });
+  }
+  for (Session* s : {&session, &other}) s->prefill(text(20, 3));
+  EXPECT_EQ(copy(session.logits()), copy(other.logits()));
+}
+
+TEST(Hybrid, SaysWhichLayersHaveNoRows) {
+  const ModelInfo& info = hybrid()->info();
+  ASSERT_EQ(info.n_layer, 5);
+  for (int il = 0; il < 5; ++il) {
+    const bool attends = il == 1 || il == 3;
+    EXPECT_EQ(info.layers[il].attention, attends ? AttentionKind::full : AttentionKind::none);
+    EXPECT_EQ(info.layers[il].compressed, attends);
+    EXPECT_EQ(info.layers[il].n_head_kv, attends ? 2 : 0);
+    EXPECT_EQ(info.full_rows(il, 100), attends ? 100 : 0);
+  }
+  EXPECT_EQ(kv_layer_bytes(info, DType::f16, 0, 1), kv_layer_bytes(info, DType::f16, 0, 1000));
+  EXPECT_EQ(kv_bytes_per_token(info, DType::f32), 2 * kv_layer_bytes(info, DType::f32, 1, 1));
+  Session session(hybrid(), full_options());
+  session.prefill(text(10, 1));
+  expect_error(ErrorCode::kUsage, {"no layer 0"}, [&] { session.cached_positions(0, 0); });
+}
+
+}  // namespace hybrid_tests
+}  // namespace snapkv::test
