@@ -88,7 +88,44 @@ void read_sizes(const JsonFields& c, Config& config) {
       gemma ? c.integer("vocab_size", 1, INT32_MAX, 262208) : c.integer("vocab_size", 1, INT32_MAX);
   config.n_ctx = gemma ? c.integer("max_position_embeddings", 1, kMaxContext, 131072)
                        : c.integer("max_position_embeddings", 1, kMaxContext);
-  config.rms_eps = gemma ? c.positive("rms_norm_eps", 1e-6) : c.positive("rms_norm_eps");
+  const bool lfm2 = config.mapping->architecture == "lfm2";
+  config.rms_eps = lfm2    ? c.positive("norm_eps", 1e-5)
+                   : gemma ? c.positive("rms_norm_eps", 1e-6)
+                           : c.positive("rms_norm_eps");
+}
+
+/// The convolutions of LFM2: which layers have one, and the width that the feed-forward network has
+/// beside them.
+void read_lfm2(const JsonFields& c, Config& config) {
+  config.conv_kernel = c.integer("conv_L_cache", 2, 16, 3);
+  if (c.flag("conv_bias", false)) c.bad("conv_bias", "is true, which is not supported");
+  const char* const key = c.has("layer_types") ? "layer_types" : "full_attn_idxs";
+  const Json* const list = c.find(key);
+  if (list == nullptr) c.bad(key, "is missing");
+  config.has_attention.assign(config.n_layer, false);
+  const bool by_name = std::string_view(key) == "layer_types";
+  if (!list->is_array() || (by_name && std::ssize(*list) != config.n_layer)) {
+    c.bad(key, "is {}, expected an array for {} layers", shown(*list), config.n_layer);
+  }
+  for (int64_t i = 0; i < std::ssize(*list); ++i) {
+    const Json& item = (*list)[i];
+    if (by_name && (item == "full_attention" || item == "conv")) {
+      config.has_attention[i] = item == "full_attention";
+    } else if (!by_name && item.is_number_unsigned() &&
+               item.get<uint64_t>() < static_cast<uint64_t>(config.n_layer)) {
+      config.has_attention[item.get<uint64_t>()] = true;
+    } else {
+      c.bad(key, "holds {}, expected {}", shown(item),
+            by_name ? "full_attention or conv" : "numbers of layers");
+    }
+  }
+  if (c.has("block_ff_dim")) config.n_ff = c.integer("block_ff_dim", 1, 1 << 22);
+  if (!c.flag("block_auto_adjust_ff_dim", true)) return;
+  const int64_t multiple = c.integer("block_multiple_of", 1, 1 << 22, 256);
+  config.n_ff = 2 * config.n_ff / 3;
+  const double factor = c.positive("block_ffn_dim_multiplier", 1.0);
+  config.n_ff = static_cast<int64_t>(factor * static_cast<double>(config.n_ff));
+  config.n_ff = (config.n_ff + multiple - 1) / multiple * multiple;
 }
 
 /// Experts of the families that have them.
@@ -190,7 +227,8 @@ void read_scaling(const JsonFields& rope, Config& config) {
 void read_rope(const JsonFields& c, Config& config) {
   const bool gemma = config.mapping->architecture == "gemma3";
   const double partial = c.positive("partial_rotary_factor", 1.0);
-  config.rope.theta = c.positive("rope_theta", gemma ? 1e6 : 1e4);
+  const bool lfm2 = config.mapping->architecture == "lfm2";
+  config.rope.theta = c.positive("rope_theta", gemma || lfm2 ? 1e6 : 1e4);
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
   config.rope.original_context = c.integer("original_max_position_embeddings", 1, kMaxContext, 0);
   auto rope = c.object(c.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
@@ -241,6 +279,10 @@ int64_t Config::size(Size which) const {
       return 0;
     case Size::embd:
       return n_embd;
+    case Size::embd_thrice:
+      return 3 * n_embd;
+    case Size::kernel:
+      return conv_kernel;
     case Size::ff:
       return n_ff;
     case Size::ff_twice:
@@ -278,7 +320,11 @@ Config read_config(const JsonFields& root) {
   read_sizes(c, config);
   read_experts(c, config);
   read_rope(c, config);
-  read_windows(c, config);
+  if (mapping.architecture == "lfm2") {
+    read_lfm2(c, config);
+  } else {
+    read_windows(c, config);
+  }
   if (mapping.architecture == "gemma3") {
     check_gemma3(c, config);
     if (c.has("final_logit_softcapping")) {
@@ -305,7 +351,15 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.n_ff_dense > 0) keys.u32(key("expert_feed_forward_length"), config.n_ff);
   if (!config.normalizes_experts) keys.flag(key("expert_weights_norm"), false);
   keys.u32(key("attention.head_count"), config.n_head);
-  keys.u32(key("attention.head_count_kv"), config.n_head_kv);
+  if (config.has_attention.empty()) {
+    keys.u32(key("attention.head_count_kv"), config.n_head_kv);
+  } else {
+    std::vector<int64_t> heads;
+    for (const bool attends : config.has_attention) heads.push_back(attends ? config.n_head_kv : 0);
+    keys.i32s(key("attention.head_count_kv"), std::move(heads));
+    keys.u32(key("shortconv.l_cache"), config.conv_kernel);
+    keys.u32(key("vocab_size"), config.n_vocab);
+  }
   keys.f32(key("attention.layer_norm_rms_epsilon"), config.rms_eps);
   if (config.has_head_dim) {
     keys.u32(key("attention.key_length"), config.head_dim);

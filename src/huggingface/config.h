@@ -43,6 +43,10 @@ struct Config {
   int64_t sliding_window = 0;   // tokens that a layer with a window sees; 0: no layer has one
   /// [n_layer]; if empty, all layers have a window, or those of the family's fixed pattern.
   std::vector<bool> has_window;
+  /// [n_layer], where only some layers have attention; the others have a convolution of
+  /// conv_kernel tokens. Empty: all have attention.
+  std::vector<bool> has_attention;
+  int64_t conv_kernel = 0;
   double final_softcap = 0;  // 0: none
   bool ties_embeddings = false;
 

@@ -10,7 +10,20 @@
 namespace snapkv::huggingface {
 
 /// A size of the model (config.h), by name, so that shapes can be written into tables.
-enum class Size { none, embd, ff, ff_twice, head_dim, q, kv, qkv, vocab, expert };
+enum class Size {
+  none,
+  embd,
+  embd_thrice,
+  ff,
+  ff_twice,
+  head_dim,
+  q,
+  kv,
+  qkv,
+  vocab,
+  expert,
+  kernel
+};
 
 /// How GGUF's values of a tensor differ from the folder's.
 enum class Edit {
@@ -26,7 +39,7 @@ struct TensorRow {
   std::string_view gguf;  // without ".weight" and, in a layer, without "blk.N."
   Size n_out = Size::none, n_in = Size::none;  // of the weight; without n_in it is a vector
   Edit edit = Edit::none;
-  bool optional = false;
+  bool optional = false;  // also of tensors that only some layers have; loading checks which
 };
 
 struct GgufMapping {
@@ -35,9 +48,10 @@ struct GgufMapping {
   std::span<const TensorRow> layer;           // of every layer
   std::span<const TensorRow> experts = {};    // of every expert of a layer
   std::string_view expert_prefix = {};        // of their names, before the expert's number
-  Edit norms = Edit::none;                    // of the norm at the end
-  bool ties_embeddings = false;               // where config.json does not say
-  std::string_view activation = "silu";       // of the feed-forward network
+  std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end
+  Edit norms = Edit::none;                                          // of that one
+  bool ties_embeddings = false;          // where config.json does not say
+  std::string_view activation = "silu";  // of the feed-forward network
   std::string_view activation_key = "hidden_act";
 };
 

@@ -56,7 +56,9 @@ class Mapper {
       add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
     }
-    add({"model.norm", "output_norm", Size::embd, Size::none, config_.mapping->norms}, "", "");
+    add({config_.mapping->norm, config_.mapping->gguf_norm, Size::embd, Size::none,
+         config_.mapping->norms},
+        "", "");
     if (config_.ties_embeddings) {
       find("lm_head.weight");  // a copy of the embeddings, if it exists
     } else {
@@ -113,7 +115,10 @@ class Mapper {
 
   void add_source(const ShardTensor& t, std::string gguf, const std::vector<int64_t>& shape,
                   Edit edit) {
-    if (t.entry.shape != shape) {
+    std::vector<int64_t> actual = t.entry.shape;
+    // a convolution along the tokens has one input channel for each output channel
+    if (actual.size() == 3 && actual[1] == 1) actual.erase(actual.begin() + 1);
+    if (actual != shape) {
       bad(t, "has shape {}, config.json says {}", shape_string(t.entry.shape), shape_string(shape));
     }
     if (!t.entry.type->dtype) {
