@@ -15,6 +15,7 @@ using Text = std::string_view;
 constexpr std::array<Text, 1> kFenceMarks = {kFence};
 constexpr std::array<Text, 2> kHermesMarks = {"<tool_call>", "</tool_call>"};
 constexpr std::array<Text, 2> kToolsMarks = {"<tools>", "</tools>"};
+constexpr std::array<Text, 2> kResponseMarks = {"<tool_response>", "</tool_response>"};
 constexpr std::array<Text, 2> kPhiMarks = {"<|tool_call|>", "<|/tool_call|>"};
 constexpr std::array<Text, 1> kMistralMarks = {"[TOOL_CALLS]"};
 constexpr std::array<Text, 1> kMistralNameMarks = {"[ARGS]"};
@@ -27,7 +28,7 @@ constexpr std::array<Text, 5> kDeepSeekMarks = {"<｜tool▁call▁begin｜>", "
                                                 "<｜tool▁calls▁end｜>"};
 constexpr std::array<Text, 2> kDeepSeekNameMarks = {"<｜tool▁sep｜>", "```json"};
 
-constexpr std::array<CallForm, 10> kForms = {{
+constexpr std::array<CallForm, 11> kForms = {{
     {.name = "bare", .opening = "", .begins_line = true},
     {.name = "fenced",
      .opening = kFence,
@@ -36,6 +37,7 @@ constexpr std::array<CallForm, 10> kForms = {{
      .marks = kFenceMarks},
     {.name = "tool_call", .opening = "<tool_call>", .marks = kHermesMarks},
     {.name = "tools", .opening = "<tools>", .marks = kToolsMarks},
+    {.name = "tool_response", .opening = "<tool_response>", .marks = kResponseMarks},
     {.name = "phi, granite", .opening = "<|tool_call|>", .marks = kPhiMarks},
     {.name = "mistral",
      .opening = "[TOOL_CALLS]",

@@ -75,7 +75,8 @@ bool FormReader::push_mark(char c, bool (FormReader::*other)(char c)) {
 }
 
 bool FormReader::push_between(char c) {
-  const bool is_separator = is_space(c) || (!calls_.empty() && (c == ',' || c == ';'));
+  // a brace too many is a slip of models that double the outer ones
+  const bool is_separator = is_space(c) || (!calls_.empty() && (c == ',' || c == ';' || c == '}'));
   if (rest_.empty() && is_separator) return true;
   return push_mark(c, &FormReader::begin_call);
 }

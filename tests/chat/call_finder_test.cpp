@@ -54,6 +54,10 @@ const std::vector<FormCase>& form_cases() {
       {"tool_call",
        "<tool_call>[{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}]</tool_call>", kRome},
       {"tools", "<tools>\n{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}\n</tools>", kRome},
+      {"tool_response",
+       "<tool_response>\n{\"name\": \"get\", \"arguments\": {\"city\": "
+       "\"Rome\"}}\n</tool_response>",
+       kRome},
       {"phi, granite",
        "<|tool_call|>[{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}]<|/tool_call|>", kRome},
       {"phi, granite", "<|tool_call|>[{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}]",
@@ -128,6 +132,8 @@ TEST(CallFinder, ReadsTheSpellingsThatModelsUse) {
            "|call write({\"path\":\"a\",\"content\":\"x\\n\\ty\"})"},
           // as the template of Qwen2.5 Coder shows it
           {"{{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}}", kRome},
+          {"{{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}}}", kRome},
+          {"```json\n{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}}\n```", kRome},
           {"<tool_call>\n{{\"name\": \"get\", \"arguments\": {\"city\": \"Rome\"}}}\n</tool_call>",
            kRome},
           {"[{{\"name\": \"get_all\"}}, {{\"name\": \"get\", \"arguments\": {\"city\": "
