@@ -67,6 +67,13 @@ struct CitedPassage {
   std::string text;
 };
 
+/// What the scheduler is told about the text of an answer that has just been written.
+struct Watched {
+  bool ends = false;  ///< the answer ends there
+  /// A call began in it: from there on Request::call_grammar holds, whose texts begin so.
+  std::optional<std::string> begun_call;
+};
+
 struct Request {
   std::string id;  ///< "chatcmpl-...": the answer's id, for logs and /slots
   Prompt prompt;
@@ -78,9 +85,11 @@ struct Request {
   int64_t max_tokens = -1;  ///< of each answer; -1: until the context is full; 0: only the
                             ///< prompt is read
   std::vector<std::string> stops;
-  /// Makes a function that receives an answer's text as it arrives and says whether the answer ends
-  /// there; one for each answer. Empty: none.
-  std::function<std::function<bool(std::string_view text)>()> make_end_finder;
+  /// Null, or the grammar of the calls that `make_watch` finds; there is no other `grammar` then.
+  std::shared_ptr<const Grammar> call_grammar;
+  /// Makes a function that receives an answer's text as it arrives; one for each answer. Empty:
+  /// none.
+  std::function<std::function<Watched(std::string_view text)>()> make_watch;
   bool ignore_eos = false;
   /// Whether control tokens that do not end the answer are part of its text, as markers of tool
   /// calls are in some formats.

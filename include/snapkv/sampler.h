@@ -70,7 +70,9 @@ class Sampler {
   /// From now on only tokens that the matcher allows are picked, and the matcher advances with
   /// them. The answer continues from the matcher's current state.
   void set_grammar(GrammarMatcher matcher);
-  /// Null if none was set.
+  /// From now on every token may be picked again.
+  void clear_grammar();
+  /// Null if there is none.
   const GrammarMatcher* grammar() const;
 
  private:

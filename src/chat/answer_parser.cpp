@@ -50,6 +50,11 @@ ToolStream::Callbacks AnswerParser::callbacks() {
           }};
 }
 
+std::optional<ArgumentsStart> AnswerParser::arguments_start() const {
+  const auto start = tools_.arguments_start();
+  return start || !finder_ ? start : finder_->arguments_start();
+}
+
 void AnswerParser::add(Piece::Kind kind, std::string_view text) {
   if (text.empty()) return;
   if (pieces_.empty() || pieces_.back().kind != kind) pieces_.push_back({kind, "", 0});

@@ -47,6 +47,10 @@ class AnswerParser {
   /// Whether the answer ends here: because of AnswerSyntax::one_call, or because text follows calls
   /// after which there is none.
   bool ended() const { return tools_.ended() || (finder_ && finder_->ended()); }
+  /// Where the arguments of a call begin, if they do at the end of the text so far.
+  std::optional<ArgumentsStart> arguments_start() const;
+  /// Whether the template's mark before a call that is JSON has just been written.
+  bool awaits_call() const { return tools_.awaits_call(); }
 
  private:
   void add(Piece::Kind kind, std::string_view text);

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,10 @@ class CallFinder {
   void begin_other_call();
   /// Shows what is held back, as calls or as text.
   void finish();
+  /// Where the arguments of a call begin, if they do at the end of the text so far.
+  std::optional<ArgumentsStart> arguments_start() const {
+    return state_ == State::form ? reader_->arguments_start() : std::nullopt;
+  }
   /// Whether all further text is dropped.
   bool ended() const { return state_ == State::ended; }
 

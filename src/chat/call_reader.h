@@ -4,7 +4,10 @@
 // class of its own (call_scanner.h, parameter_scanner.h).
 #pragma once
 
+#include <optional>
 #include <string>
+
+#include "chat/found_call.h"
 
 namespace snapkv::chat {
 
@@ -24,6 +27,8 @@ class CallReader {
   virtual const std::string& name() const = 0;
   /// Returns the arguments that have been read since this function was last called.
   virtual std::string take_arguments() = 0;
+  /// Where the arguments begin, if they do here, as JSON, and name() is known.
+  virtual std::optional<ArgumentsStart> arguments_start() const { return std::nullopt; }
   /// Whether the call has arguments at all.
   virtual bool has_arguments() const = 0;
 };

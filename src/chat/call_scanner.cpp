@@ -109,6 +109,13 @@ bool CallScanner::push_value(char c) {
   return state_ != State::failed;
 }
 
+std::optional<ArgumentsStart> CallScanner::arguments_start() const {
+  const bool holds_arguments = state_ == State::value && role_ == Role::arguments && has_name_;
+  const bool begins = only_arguments_ ? text_ == "{" : !begun_;
+  if (!holds_arguments || !begins) return std::nullopt;
+  return ArgumentsStart{name_, only_arguments_};
+}
+
 void CallScanner::end_value() {
   begun_ = false;
   state_ = only_arguments_ ? State::complete : State::next;

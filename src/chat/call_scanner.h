@@ -4,6 +4,7 @@
 // byte, as they were written.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ class CallScanner : public CallReader {
   /// Models also write the arguments as a string that holds JSON; those are returned at once, when
   /// the string is complete.
   std::string take_arguments() override;
+  std::optional<ArgumentsStart> arguments_start() const override;
   bool has_arguments() const override { return has_arguments_; }
 
  private:

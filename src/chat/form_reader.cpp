@@ -45,6 +45,17 @@ bool FormReader::push(char c) {
   return false;
 }
 
+std::optional<ArgumentsStart> FormReader::arguments_start() const {
+  if (state_ != State::value) return std::nullopt;
+  if (holds_ == ValueScanner::Holds::arguments) {
+    if (value_->text() != "{") return std::nullopt;
+    return ArgumentsStart{name_, true};
+  }
+  const std::string& function = value_->awaits_arguments_of();
+  if (function.empty()) return std::nullopt;
+  return ArgumentsStart{function, false};
+}
+
 void FormReader::finish() {
   if (state_ == State::between) rest_.clear();  // a mark that is not complete
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class FormReader {
   /// Whether nothing but white space has been read.
   bool is_empty() const { return state_ == State::between && calls_.empty() && rest_.empty(); }
   const CallForm& form() const { return form_; }
+  /// Where the arguments of a call begin, if they do here.
+  std::optional<ArgumentsStart> arguments_start() const;
   /// The last bytes, which may be the beginning of a mark.
   const std::string& rest() const { return rest_; }
 

@@ -44,7 +44,7 @@ std::optional<FoundCall> call_in(const Json& object) {
     } else if (is_name_key(key)) {
       if (!value.is_string() || name) return std::nullopt;
       name = value.get<std::string>();
-    } else if (is_one_of(kArgumentKeys, key)) {
+    } else if (is_arguments_key(key)) {
       if (arguments) return std::nullopt;
       arguments = arguments_in(value);
       if (arguments->is_discarded()) return std::nullopt;
@@ -60,8 +60,10 @@ std::optional<FoundCall> call_in(const Json& object) {
 
 bool is_name_key(const std::string& key) { return is_one_of(kNameKeys, key); }
 
+bool is_arguments_key(const std::string& key) { return is_one_of(kArgumentKeys, key); }
+
 bool is_call_key(const std::string& key) {
-  return is_name_key(key) || is_one_of(kArgumentKeys, key) || is_one_of(kOtherKeys, key) ||
+  return is_name_key(key) || is_arguments_key(key) || is_one_of(kOtherKeys, key) ||
          key == kListKey;
 }
 

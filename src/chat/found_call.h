@@ -15,6 +15,14 @@ namespace snapkv::chat {
 /// The schemas of all functions' parameters, by function name.
 using Functions = std::map<std::string, Json>;
 
+/// A place in a text: the arguments of a call begin there, as JSON.
+struct ArgumentsStart {
+  std::string function;
+  /// Whether they stand after the name by themselves, and their opening brace has been written;
+  /// otherwise they are a member of the call's object, and follow the colon.
+  bool are_alone = false;
+};
+
 struct FoundCall {
   std::string name;
   Json arguments = Json::object();
@@ -32,5 +40,6 @@ std::optional<std::vector<FoundCall>> calls_in(const Json& value, const Function
 /// Whether `key` may be a member of a call's object, and one that holds the function's name.
 bool is_call_key(const std::string& key);
 bool is_name_key(const std::string& key);
+bool is_arguments_key(const std::string& key);
 
 }  // namespace snapkv::chat

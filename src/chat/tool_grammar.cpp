@@ -124,4 +124,54 @@ std::string text_or_call_grammar(const Tools& tools, ToolFormat format,
          all_call_rules(tools, format, warnings);
 }
 
+namespace {
+
+/// The rules of a function's arguments; of any object where its schema has no grammar.
+std::string begun_argument_rules(const Json& function, const std::string& name,
+                                 ToolSchemas& schemas, std::vector<std::string>& notes) {
+  const auto called = function["name"].get<std::string>();
+  try {
+    return schemas.rules(function["parameters"], called, name);
+  } catch (const Error& e) {
+    notes.push_back(fmt::format("the arguments of {} may be any object: {}", called, e.what()));
+    return schemas.rules(Json{{"type", "object"}}, called, name);
+  }
+}
+
+}  // namespace
+
+std::string begun_call_text() { return std::string(kMark); }
+
+std::string begun_arguments_text(const ArgumentsStart& start) {
+  return start.function + (start.are_alone ? "{" : ":");
+}
+
+std::string begun_call_grammar(const Tools& tools, ToolFormat format,
+                               std::vector<std::string>& notes) {
+  ToolSchemas schemas;
+  std::string rules, calls, starts;
+  for (size_t i = 0; i < tools.list.size(); ++i) {
+    const Json& function = tools.list[i]["function"];
+    const auto name = function["name"].get<std::string>();
+    const std::string arguments = fmt::format("arguments-{}", i);
+    const char* const separator = i == 0 ? "" : " | ";
+    calls += fmt::format(R"({}"\"{}\"" gap "," gap "\"arguments\":" gap {})", separator, name,
+                         arguments);
+    starts += fmt::format(R"({}"{}" (":" gap {} end | {} .*))", separator, name, arguments,
+                          arguments);
+    try {
+      rules += begun_argument_rules(function, arguments, schemas, notes);
+    } catch (const Error& e) {
+      throw FieldError("tools", fmt::format("'tools': the parameters of {}", e.what()));
+    }
+  }
+  if (format == ToolFormat::hermes) {
+    starts += fmt::format(R"( | "{}" gap "{{" gap "\"name\":" gap ({}) end)", kMark, calls);
+  }
+  // between an object's parts, and from the end of a call's arguments on
+  return fmt::format("root ::= {}\n", starts) + R"(gap ::= | " " | "\n"{1,2} [ \t]{0,20}
+end ::= gap [},] .*
+)" + rules;
+}
+
 }  // namespace snapkv::chat

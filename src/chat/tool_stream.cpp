@@ -72,6 +72,11 @@ void ToolStream::finish() {
   if (!white_.empty() && !after_call_) callbacks_.text(std::exchange(white_, {}));
 }
 
+std::optional<ArgumentsStart> ToolStream::arguments_start() const {
+  if (state_ != State::call || !is_known(reader_->name())) return std::nullopt;
+  return reader_->arguments_start();
+}
+
 bool ToolStream::step() {
   switch (state_) {
     case State::start:

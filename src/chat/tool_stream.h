@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "chat/call_reader.h"
+#include "chat/found_call.h"
 #include "chat/tools.h"
 
 namespace snapkv::chat {
@@ -31,6 +33,12 @@ class ToolStream {
   void push(std::string_view text);
   /// Shows the text that is held back. A call that has begun remains a call, complete or not.
   void finish();
+  /// Where the arguments of a call begin, if they do at the end of the text so far.
+  std::optional<ArgumentsStart> arguments_start() const;
+  /// Whether the mark before a call that is JSON has just been written.
+  bool awaits_call() const {
+    return state_ == State::between && has_tags() && format_ != ToolFormat::coder;
+  }
   /// Whether all further text is dropped because the one call is complete.
   bool ended() const { return state_ == State::ended; }
 

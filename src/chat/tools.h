@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/found_call.h"
 #include "chat/json.h"
 
 namespace snapkv::chat {
@@ -58,5 +59,16 @@ std::string answer_or_call_grammar(const std::string& answer, const Tools& tools
 /// Any text, and calls at its end, each after the mark of the format (hermes, generic).
 std::string text_or_call_grammar(const Tools& tools, ToolFormat format,
                                  std::vector<std::string>& warnings);
+
+/// A grammar for an answer from the beginning of a call on, which begun_call_text() or
+/// begun_arguments_text() stand for, up to the call's end; any text may follow. The arguments are
+/// JSON that fits the tool's schema, as far as a grammar can say it: `notes` names tools whose
+/// arguments may be any object. Throws FieldError if the schemas are too large together.
+std::string begun_call_grammar(const Tools& tools, ToolFormat format,
+                               std::vector<std::string>& notes);
+/// How texts of that grammar begin: where the template's mark before a call has been written (not
+/// in formats whose calls have none or no JSON), and where the arguments of one begin.
+std::string begun_call_text();
+std::string begun_arguments_text(const ArgumentsStart& start);
 
 }  // namespace snapkv::chat

@@ -43,6 +43,7 @@ bool ValueScanner::push(char c) {
     text_ += c;
     return true;
   }
+  awaited_.clear();
   if (c == '{' || c == '[' || (c == '(' && !is_json())) return open(c);
   if (levels_.empty()) return false;
   if (c == '}' || c == ']' || c == ')') return close(c);
@@ -55,6 +56,7 @@ bool ValueScanner::push(char c) {
     if (c == ':') {
       if (!level.expects_key) return false;
       level.expects_key = false;
+      if (level.is_call && is_arguments_key(key_)) awaited_ = function_;
     } else if (c == ',') {
       level.expects_key = level.closing == '}';
     } else if (level.expects_key || kJsonWords.find(c) == std::string_view::npos) {
@@ -94,7 +96,9 @@ bool ValueScanner::end_string() {
     key_ = text;
     return is_call_key(key_);
   }
-  return !is_name_key(key_) || functions_.contains(text);
+  if (!is_name_key(key_)) return true;
+  function_ = text;
+  return functions_.contains(function_);
 }
 
 bool ValueScanner::open(char c) {
@@ -113,6 +117,7 @@ bool ValueScanner::open(char c) {
     if (!is_outer && levels_.back().is_list && !next.is_call) return false;
   }
   if (is_json() && !levels_.empty() && levels_.back().expects_key) return false;
+  if (next.is_call) function_.clear();
   levels_.push_back(next);
   text_ += c;
   return true;

@@ -21,6 +21,9 @@ class ValueScanner {
   /// be such a value.
   bool push(char c);
   bool complete() const { return complete_; }
+  /// With Holds::calls: the function whose arguments begin with the next byte or after white space;
+  /// empty where they do not, or where it has not been named yet.
+  const std::string& awaits_arguments_of() const { return awaited_; }
   /// The value so far. Line breaks and the like inside JSON's strings, which models write although
   /// JSON does not allow them, are escaped, and a call in {{ }}, as the template of Qwen2.5 Coder
   /// shows it by mistake, has single braces.
@@ -49,6 +52,8 @@ class ValueScanner {
   bool escaped_ = false;
   size_t string_begin_ = 0;  // in text_, of its quote
   std::string key_;          // last key of a call's object
+  std::string function_;     // that the call names
+  std::string awaited_;      // function_, after the colon before its arguments
   bool expects_brace_ = false;  // the second one after a call in {{ }}
   bool complete_ = false;
 };

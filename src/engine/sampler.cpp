@@ -317,6 +317,8 @@ void Sampler::accept(std::span<const int32_t> tokens) {
 
 void Sampler::set_grammar(GrammarMatcher matcher) { state().grammar = std::move(matcher); }
 
+void Sampler::clear_grammar() { state().grammar.reset(); }
+
 const GrammarMatcher* Sampler::grammar() const {
   return state().grammar ? &*state().grammar : nullptr;
 }

@@ -132,14 +132,14 @@ TEST_F(Agents, CallsThatMustBeMadeEnd) {
   const std::string one =
       kTool + R"(, "tool_choice": {"type": "function", "function": {"name": "get"}})";
   const Request request = chat(one);
-  ASSERT_TRUE(request.make_end_finder);
+  ASSERT_TRUE(request.make_watch);
   EXPECT_FALSE(accepts(*request.grammar, kCall + "\n" + kCall));
   EXPECT_TRUE(
       accepts(*chat(one + R"(, "parallel_tool_calls": true)").grammar, kCall + "\n" + kCall));
   EXPECT_TRUE(read(read_messages, R"({"max_tokens": 7, "messages":
     [{"role": "user", "content": "x"}], "tools": [{"name": "get", "input_schema": {}}],
     "tool_choice": {"type": "tool", "name": "get"}})")
-                  .make_end_finder);
+                  .make_watch);
 }
 
 TEST_F(Agents, ToolsAndAFormatMayComeTogether) {

@@ -102,6 +102,25 @@ TEST_F(CallForms, AreTextWhereOnlyTheTemplatesFormCounts) {
   EXPECT_THROW((void)exchange(chat.read, chat.body + R"(, "tool_calls": "maybe"})"), ApiError);
 }
 
+// What a call's arguments may be is given by a grammar from the call's beginning on.
+TEST_F(CallForms, HaveAGrammarInEveryApi) {
+  for (const ApiCase& api : api_cases()) {
+    const Request request = exchange(api.read, api.body + "}").request;
+    ASSERT_TRUE(request.call_grammar);
+    EXPECT_EQ(request.grammar, nullptr);
+    const auto watch = request.make_watch();
+    EXPECT_FALSE(watch(kFenced.substr(0, kFenced.find('{'))).begun_call);
+    const auto begun = watch("{\"name\": \"get\", \"arguments\": {").begun_call;
+    EXPECT_EQ(begun, std::optional<std::string>("get: {"));
+  }
+  const ApiCase chat = api_cases()[0];
+  for (const char* fields : {R"("tool_calls": "strict")", R"("tool_choice": "none")",
+                             R"("tool_choice": "required")",
+                             R"("response_format": {"type": "json_object"})"}) {
+    EXPECT_FALSE(exchange(chat.read, chat.body + ", " + fields + "}").request.call_grammar) << fields;
+  }
+}
+
 // Without tools, or with an answer whose form a grammar gives, JSON is an answer.
 TEST_F(CallForms, AreTextWhereNoCallIsExpected) {
   const std::string json = R"({"name": "get", "arguments": {"city": "Rome"}})";
@@ -118,7 +137,7 @@ TEST_F(CallForms, EndGenerationWhereResultsAreInvented) {
   const auto ends = [&](const std::string& text) {
     const ApiCase chat = api_cases()[0];
     const Request request = exchange(chat.read, chat.body + "}").request;
-    return request.make_end_finder != nullptr && request.make_end_finder()(text);
+    return request.make_watch != nullptr && request.make_watch()(text).ends;
   };
   const std::string call = R"({"name": "get", "arguments": {"city": "Rome"}})";
   EXPECT_TRUE(ends("<tool_call>\n" + call + "\n</tool_call>\n<tool_response>"));

@@ -197,23 +197,23 @@ TEST_F(Requests, ToolsReachTheTemplate) {
 // For parallel_tool_calls: false.
 TEST_F(Requests, AnswersMayEndWithTheirFirstCall) {
   const std::string tools = R"("tools": [{"type": "function", "function": {"name": "get"}}])";
-  EXPECT_FALSE(chat(tools + R"(, "tool_calls": "strict")").make_end_finder);
-  EXPECT_FALSE(chat(R"("parallel_tool_calls": false)").make_end_finder);
+  EXPECT_FALSE(chat(tools + R"(, "tool_calls": "strict")").make_watch);
+  EXPECT_FALSE(chat(R"("parallel_tool_calls": false)").make_watch);
   const Request anthropic = read(read_messages, R"({"max_tokens": 7, "messages":
     [{"role": "user", "content": "x"}], "tools": [{"name": "get", "input_schema": {}}],
     "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}})");
   for (const Request& request : {chat(tools + R"(, "parallel_tool_calls": false)"), anthropic}) {
-    ASSERT_TRUE(request.make_end_finder);
-    const auto first = request.make_end_finder(), second = request.make_end_finder();
-    EXPECT_FALSE(first("Look: <tool_call>{\"name\": \"get\", "));
-    EXPECT_FALSE(second("\"arguments\": {}}"));
-    EXPECT_TRUE(first("\"arguments\": {}}"));
+    ASSERT_TRUE(request.make_watch);
+    const auto first = request.make_watch(), second = request.make_watch();
+    EXPECT_FALSE(first("Look: <tool_call>{\"name\": \"get\", ").ends);
+    EXPECT_FALSE(second("\"arguments\": {}}").ends);
+    EXPECT_TRUE(first("\"arguments\": {}}").ends);
   }
   // The end of an answer is found with the same settings that the answer is parsed with.
   const std::string opened = "<think>\n<tool_call>{\"name\": \"get\", \"arguments\": {}}";
   const std::string one = tools + R"(, "parallel_tool_calls": false)";
-  EXPECT_FALSE(chat(one).make_end_finder()(opened));
-  EXPECT_TRUE(chat(one + R"(, "reasoning_format": "none")").make_end_finder()(opened));
+  EXPECT_FALSE(chat(one).make_watch()(opened).ends);
+  EXPECT_TRUE(chat(one + R"(, "reasoning_format": "none")").make_watch()(opened).ends);
 }
 
 // The calls in earlier answers stay in the prompt.

@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "chat/answer_watch.h"
+#include "chat/tools.h"
 #include "snapkv/sampler.h"
 #include "tests/server/scheduler_support.h"
 #include "tests/support/expect_error.h"
@@ -106,10 +109,10 @@ TEST(Scheduler, StopsWhereItsRequestFindsTheEnd) {
   const std::string whole = alone(request);
   const size_t n_bytes = whole.size() / 2;
   request.n = 2;
-  request.make_end_finder = [n_bytes] {
+  request.make_watch = [n_bytes] {
     return [seen = size_t{0}, n_bytes](std::string_view text) mutable {
       seen += text.size();
-      return seen >= n_bytes;
+      return Watched{.ends = seen >= n_bytes, .begun_call = {}};
     };
   };
   const Result result = wait_for(*scheduler.submit(request), 2);
@@ -371,6 +374,50 @@ TEST(Scheduler, AnswersFollowAGrammar) {
     EXPECT_EQ(e.kind, Refused::Kind::bad_request);
     EXPECT_NE(std::string(e.what()).find("too ambiguous"), std::string::npos) << e.what();
   }
+}
+
+/// A model that writes any text writes a call's arguments as the tool's schema says, and any text
+/// before and after them.
+TEST(Scheduler, CallsThatHaveBegunFollowTheirGrammar) {
+  Scheduler scheduler(model(), options_of());
+  chat::Tools tools;
+  tools.list = nlohmann::ordered_json::parse(R"([{"type": "function", "function": {"name": "get",
+    "parameters": {"type": "object", "properties": {"city": {"enum": ["Rome", "Oslo"]},
+    "days": {"type": "array", "items": {"enum": [1, 2]}, "minItems": 2, "maxItems": 3}},
+    "required": ["city", "days"]}}}])");
+  chat::AnswerSyntax syntax;
+  syntax.tools = chat::ToolFormat::hermes;
+  syntax.functions = tools.schemas();
+  syntax.any_form = true;
+  std::vector<std::string> notes;
+  Request request = request_of(long_text(30), 160);
+  const std::string free = wait_for(*scheduler.submit(request)).texts[0];
+  request.call_grammar = std::make_shared<const Grammar>(
+      Grammar::parse(chat::begun_call_grammar(tools, syntax.tools, notes)));
+  const auto written = std::make_shared<std::string>();  // before the call
+  request.make_watch = [&] {  // takes the third token for the beginning of a call
+    const auto watch = std::make_shared<chat::AnswerWatch>(syntax);
+    return [watch, written, n = 0](std::string_view text) mutable {
+      if (++n <= 3) *written += text;
+      watch->push(n == 3 ? "{\"name\": \"get\", \"arguments\":" : n < 3 ? "" : text);
+      return Watched{false, watch->begun_call()};
+    };
+  };
+  const Result result = wait_for(*scheduler.submit(request));
+  ASSERT_FALSE(result.failure) << result.failure->message;
+  const std::string& text = result.texts[0];
+  EXPECT_TRUE(text.starts_with(*written) && free.starts_with(*written)) << text;
+  const size_t end = text.find('}', written->size());
+  ASSERT_NE(end, std::string::npos) << text;
+  const auto arguments = nlohmann::json::parse(
+      text.substr(written->size(), end + 1 - written->size()), nullptr, false);
+  ASSERT_TRUE(arguments.is_object()) << text;
+  EXPECT_TRUE(arguments["city"] == "Rome" || arguments["city"] == "Oslo") << text;
+  EXPECT_GE(arguments["days"].size(), 2u) << text;
+  const size_t closed = text.find_first_not_of(" \n", end + 1);
+  ASSERT_NE(closed, std::string::npos);
+  EXPECT_TRUE(text[closed] == '}' || text[closed] == ',') << text;
+  EXPECT_EQ(result.ends[0].n_generated, 160);  // it goes on, with any text
 }
 
 TEST(Scheduler, GrammarsAreKeptWithinTheirBytes) {

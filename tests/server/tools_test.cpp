@@ -102,6 +102,40 @@ TEST(Tools, GrammarIsThatOfTheFormat) {
                       R"({"name": "get_weather", "parameters": {"city": "root"}})"));
 }
 
+TEST(Tools, GrammarOfACallThatHasBegun) {
+  std::vector<std::string> notes;
+  const Tools tools = tools_of("\"auto\"");
+  const std::string hermes = begun_call_grammar(tools, ToolFormat::hermes, notes);
+  const std::string rome = R"({"city": "Rome"})", oslo = R"({"city": "Oslo"})";
+  EXPECT_TRUE(accepts(hermes, "get_weather: " + rome + "}")) << hermes;
+  EXPECT_TRUE(accepts(hermes, "get_weather:" + rome + "\n}\n```\nThat is all."));
+  EXPECT_TRUE(accepts(hermes, "get_weather:" + rome + R"(, "id": 1})"));
+  EXPECT_TRUE(accepts(hermes, "get_weather" + rome + "</function>"));
+  EXPECT_TRUE(accepts(hermes, "stop: {}}"));
+  EXPECT_FALSE(accepts(hermes, "get_weather: " + rome + "\n</tool_call>"));
+  EXPECT_FALSE(accepts(hermes, "get_weather: " + oslo + "}"));
+  EXPECT_FALSE(accepts(hermes, "get_weather: " + rome));  // the call's own brace is missing
+  EXPECT_FALSE(accepts(hermes, "get_weather: \"Rome\"}"));
+  EXPECT_FALSE(accepts(hermes, "other: {}}"));
+  const std::string marked = R"(<tool_call>
+{"name": "get_weather", "arguments": )";
+  EXPECT_TRUE(accepts(hermes, marked + rome + "}\n</tool_call>\nDone."));
+  EXPECT_FALSE(accepts(hermes, marked + oslo + "}\n</tool_call>"));
+  const std::string llama3 = begun_call_grammar(tools, ToolFormat::llama3, notes);
+  EXPECT_TRUE(accepts(llama3, "get_weather: " + rome + "}"));
+  EXPECT_FALSE(accepts(llama3, marked + rome + "}"));
+  EXPECT_TRUE(notes.empty());
+
+  const Json body = Json::parse(R"({"tools": [{"type": "function", "function": {"name": "go",
+    "parameters": {"type": "object", "properties": {"to": {"$ref": "#/$defs/missing"}}}}}]})");
+  const std::string any =
+      begun_call_grammar(read_tools(Fields(body)), ToolFormat::hermes, notes);
+  EXPECT_TRUE(accepts(any, R"(go: {"to": [1, {"a": null}]}})"));
+  EXPECT_FALSE(accepts(any, R"(go: {"to": """x"""}})"));
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes[0].starts_with("the arguments of go may be any object")) << notes[0];
+}
+
 Tools coder_tools() {
   const Json body = Json::parse(R"({"tools": [{"type": "function", "function": {"name": "plan",
     "parameters": {"type": "object", "properties": {

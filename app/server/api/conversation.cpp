@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "chat/answer_watch.h"
 #include "chat/field_error.h"
 #include "server/api/custom_tools.h"
 #include "server/api/grammars.h"
@@ -176,15 +177,25 @@ RenderedChat render(const Conversation& conversation, const ApiContext& context,
 
 namespace {
 
-/// Makes the answers end where their calls end them.
-void set_end_finder(const AnswerSyntax& syntax, Request& request) {
-  request.make_end_finder = [syntax] {
-    const auto parser = std::make_shared<chat::AnswerParser>(syntax);
-    return [parser](std::string_view text) {
-      (void)parser->push(text);
-      return parser->ended();
+/// Makes the answers end where their calls end them, and their calls obey Request::call_grammar.
+void set_watch(const AnswerSyntax& syntax, Request& request) {
+  request.make_watch = [syntax] {
+    const auto watch = std::make_shared<chat::AnswerWatch>(syntax);
+    return [watch](std::string_view text) {
+      watch->push(text);
+      return Watched{watch->ended(), watch->begun_call()};
     };
   };
+}
+
+/// The grammar of calls that nobody has asked for: what can't be said in one is only noted.
+void set_call_grammar(const Tools& tools, ToolFormat format, Request& request) {
+  try {
+    request.call_grammar =
+        compile_tool_grammar(chat::begun_call_grammar(tools, format, request.notes));
+  } catch (const std::exception& e) {  // of one tool: the schema's; of all: too large
+    request.notes.push_back(std::string("no grammar holds in calls: ") + e.what());
+  }
 }
 
 /// The grammar of an answer that may call tools, or must.
@@ -254,8 +265,10 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   syntax.one_call = !conversation.tools.parallel;
   // a grammar allows calls of the template's form only
   syntax.any_form = conversation.tools.any_form && request.grammar == nullptr && !is_required;
-  if (syntax.one_call || syntax.any_form) set_end_finder(syntax, request);
+  if (syntax.one_call || syntax.any_form) set_watch(syntax, request);
   with_api_errors([&] { set_tool_grammar(conversation.tools, syntax.tools, request); });
+  const bool is_free = syntax.any_form && request.grammar == nullptr;
+  if (is_free) set_call_grammar(conversation.tools, syntax.tools, request);
   return syntax;
 }
 

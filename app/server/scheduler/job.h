@@ -30,7 +30,7 @@ struct Job {
   Request request;
   RequestPlan plan;
   std::shared_ptr<RequestUpdates> client;
-  std::optional<GrammarMatcher> matcher;  // for request.grammar, at its beginning
+  std::optional<GrammarMatcher> matcher;  // for its grammar, at the beginning
   std::string snapshot_path;              // file for its cache; empty: none
   std::string snapshot_notes;
 

@@ -28,15 +28,6 @@ FinishReason finish_reason(StopReason reason) {
                                                                        : FinishReason::stop;
 }
 
-GeneratorOptions generator_options(const Request& request, int64_t most_tokens) {
-  return {.max_tokens = most_tokens,
-          .stops = request.stops,
-          .is_end = request.make_end_finder ? request.make_end_finder() : nullptr,
-          .ignore_eos = request.ignore_eos,
-          .shows_control_tokens = request.shows_control_tokens,
-          .top_logprobs = request.top_logprobs};
-}
-
 int64_t n_characters(std::string_view utf8) {
   return std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
@@ -60,25 +51,64 @@ RunningAnswer::RunningAnswer(std::unique_ptr<Session> session, const Request& re
       choice_(choice),
       sampler_(of_choice(request.sampler, choice)),
       n_prompt_(session_->n_past()),
-      generator_(*session_, sampler_, generator_options(request, most_tokens)) {
+      watch_(request.make_watch ? request.make_watch() : nullptr),
+      generator_(*session_, sampler_, generator_options(most_tokens)) {
   sampler_.accept(request.prompt.tokens);
   if (!request.citable.empty()) session_->trace_answer();
-  if (matcher) sampler_.set_grammar(std::move(*matcher));
+  if (request.grammar) {
+    if (matcher) sampler_.set_grammar(std::move(*matcher));
+  } else {
+    call_matcher_ = std::move(matcher);
+  }
+}
+
+GeneratorOptions RunningAnswer::generator_options(int64_t most_tokens) {
+  GeneratorOptions options = {.max_tokens = most_tokens,
+                              .stops = request_.stops,
+                              .ignore_eos = request_.ignore_eos,
+                              .shows_control_tokens = request_.shows_control_tokens,
+                              .top_logprobs = request_.top_logprobs};
+  if (watch_) {
+    options.is_end = [this](std::string_view text) {
+      Watched seen = watch_(text);
+      begun_call_ = std::move(seen.begun_call);
+      return seen.ends;
+    };
+  }
+  return options;
 }
 
 /// Chooses a token. The session's logits are finite, so with a grammar an error comes from the
-/// grammar, and the client is to blame.
+/// grammar, and the client is to blame; a call by itself then goes on without one.
 bool RunningAnswer::choose_token() {
   if (sampler_.grammar() == nullptr) return generator_.choose();
   try {
     return generator_.choose();
   } catch (const Error& e) {
-    throw Error(ErrorCode::kUsage, e.what());
+    if (!call_matcher_) throw Error(ErrorCode::kUsage, e.what());
   }
+  sampler_.clear_grammar();
+  return generator_.choose();
+}
+
+/// After a token: the grammar of calls holds from a call's beginning to its end.
+void RunningAnswer::begin_or_end_call() {
+  if (!call_matcher_) return;
+  if (sampler_.grammar() == nullptr && begun_call_) {
+    GrammarMatcher matcher = *call_matcher_;
+    try {
+      matcher.accept_text(*begun_call_);
+    } catch (const Error&) {
+      return;  // the token has begun something else, which remains text if it is no call
+    }
+    sampler_.set_grammar(std::move(matcher));
+  }
+  if (sampler_.grammar() != nullptr && sampler_.grammar()->is_complete()) sampler_.clear_grammar();
 }
 
 void RunningAnswer::choose(RequestUpdates& client) {
   if (choose_token()) {
+    begin_or_end_call();
     const auto now = Clock::now();
     if (n_generated() > 1) longest_gap_ = std::max(longest_gap_, seconds(now - last_token_));
     last_token_ = now;

@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/request.h"
@@ -23,8 +25,8 @@ class RunningAnswer {
   using Clock = std::chrono::steady_clock;
 
   /// `request` must outlive this, and `session` has read its prompt. `most_tokens`: limit of the
-  /// answer; with 0 only end_at_length() may be called. `matcher`: for the request's grammar, if it
-  /// has one.
+  /// answer; with 0 only end_at_length() may be called. `matcher`: for the request's grammar or
+  /// call_grammar, if it has one.
   RunningAnswer(std::unique_ptr<Session> session, const Request& request, size_t choice,
                 int64_t most_tokens, std::optional<GrammarMatcher> matcher);
 
@@ -51,7 +53,9 @@ class RunningAnswer {
   std::vector<int32_t> unread() const;
 
  private:
+  GeneratorOptions generator_options(int64_t most_tokens);
   bool choose_token();
+  void begin_or_end_call();
   std::vector<CitedPassage> sources();
   void report_token(RequestUpdates& client);
   void end(RequestUpdates& client);
@@ -61,6 +65,9 @@ class RunningAnswer {
   const size_t choice_;
   Sampler sampler_;
   const int64_t n_prompt_;
+  std::optional<GrammarMatcher> call_matcher_;  // at the beginning of Request::call_grammar
+  std::function<Watched(std::string_view text)> watch_;
+  std::optional<std::string> begun_call_;  // Watched::begun_call of the last token
   Generator generator_;
   std::string raw_text_;
   int64_t n_unsaid_ = 0;  // tokens since the last part

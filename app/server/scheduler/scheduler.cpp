@@ -56,18 +56,23 @@ std::shared_ptr<RequestUpdates> Scheduler::make_snapshot(Request request, const 
 std::shared_ptr<RequestUpdates> Scheduler::add(std::unique_ptr<Job> job) {
   rules_.complete(job->request);
   job->plan = rules_.plan(job->request);
-  if (job->request.grammar) {
-    try {
-      job->matcher = grammars_.matcher_of(*job->request.grammar);
-    } catch (const Error& e) {  // the client's grammar can be read in too many ways
-      throw Refused(Refused::Kind::bad_request, e.what());
-    }
-  }
+  add_matcher(*job);
   job->client = std::make_shared<RequestUpdates>();
   const std::shared_ptr<RequestUpdates> client = job->client;
   const size_t needed = job->plan.needed_bytes();
   queue_.add(std::move(job), needed);
   return client;
+}
+
+void Scheduler::add_matcher(Job& job) {
+  const bool is_asked_for = job.request.grammar != nullptr;
+  const auto& grammar = is_asked_for ? job.request.grammar : job.request.call_grammar;
+  if (grammar == nullptr) return;
+  try {
+    job.matcher = grammars_.matcher_of(*grammar);
+  } catch (const Error& e) {  // it can be read in too many ways
+    if (is_asked_for) throw Refused(Refused::Kind::bad_request, e.what());
+  }
 }
 
 std::vector<SlotInfo> Scheduler::slots() const {

@@ -46,6 +46,7 @@ class Scheduler : public RequestEngine {
 
  private:
   std::shared_ptr<RequestUpdates> add(std::unique_ptr<Job> job);
+  void add_matcher(Job& job);
 
   const std::shared_ptr<const Model> model_;
   const SchedulerOptions options_;
