@@ -383,7 +383,7 @@ TEST_F(Formats, ResponseStreamHasTheLogprobsOfAllTokens) {
     }
   }
   EXPECT_EQ(n, 8u);
-  EXPECT_EQ(text, plain->plain()["output"][0]["content"][0]["text"]);
+  EXPECT_EQ(text, plain->plain()["output"][0]["content"][0]["text"].get<std::string>());
   EXPECT_EQ(events.back()["response"]["output"][0]["content"][0]["logprobs"].size(), 8u);
 }
 
