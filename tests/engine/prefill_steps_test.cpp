@@ -21,7 +21,7 @@ constexpr int64_t kVocab = 512;
 /// order, after which a key or value may round to the next value in the cache's type.
 float rounding(DType kv_type) {
   if (kv_type == DType::f32) return 2e-4f;
-  return kv_type == DType::q8_0 ? 3e-2f : 3e-3f;
+  return kv_type == DType::q8_0 ? 3e-2f : 4e-3f;
 }
 
 std::vector<int32_t> ids(int64_t n, uint32_t seed) { return generated_ids(n, kVocab, seed); }
