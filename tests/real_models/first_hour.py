@@ -5,8 +5,9 @@
   first_hour.py --snapkv PROGRAM --model FILE [--web DIR]
 
 In a home folder without models: `snapkv models` says so; with the model in snapkv's cache folder it
-is listed; `snapkv run NAME document.pdf` answers through pipes and in a pseudo-terminal; the server's
-page answers in headless Chromium (--web: the folder of the built pages; without it, or without
+is listed; `snapkv run NAME document.pdf` answers through pipes, a second question in two seconds since
+the document is stored, and in a pseudo-terminal; an agent on the server fixes a bug in a file; the
+server's page answers in headless Chromium (--web: the folder of the built pages; without it, or without
 Chromium, that part is skipped and said to be). Prints each step with its seconds. Run by ctest.
 """
 
@@ -22,14 +23,22 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
+
+import small_agent
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FACT = ("Contacts. The maintainer of the release machine is Margaret Ellison. Her office is room 417 "
         "of the Harbour building.")
 QUESTION = "Who is the maintainer of the release machine?"
 ANSWER = "Margaret Ellison"
+SECOND = "In which building is her office?"
+SECOND_ANSWER = "Harbour"
 SECONDS = 300  # for one step on a busy machine
+# for all of a second question about a stored document, with loading the model; on a slow or busy machine
+# a share of what the first one took
+SECOND_SECONDS, SECOND_SHARE = 2, 0.25
 
 
 def handbook_lines():
@@ -103,6 +112,19 @@ class Walk:
         self.done(step)
         return done.stdout
 
+    def second_question(self, step, first):
+        """The stored document is not read again. `first`: seconds of the first question. The best of three
+        counts, as other programs may run."""
+        limit = max(SECOND_SECONDS, SECOND_SHARE * first)
+        best = SECONDS
+        for _ in range(3):
+            began = time.monotonic()
+            self.run(step, ["run", "qwen", "handbook.pdf", SECOND], SECOND_ANSWER, "from the store")
+            best = min(best, time.monotonic() - began)
+            if best <= limit:
+                return
+        self.fail(step, f"took {best:.1f} s, expected {limit:.1f}")
+
     def terminal(self, step, args, asked, answer):
         """Types a question into the chat, and ends it when the answer has come."""
         child, terminal = pty.fork()
@@ -151,6 +173,29 @@ class Walk:
             os.close(terminal)
         self.done(step)
 
+    def agent(self, model):
+        """An agent that is given two tools, and not told which to call, mends a file."""
+        server = subprocess.Popen([str(self.options.snapkv), "serve", "-m", str(model), "--port", "0",
+                                   "--temp", "0"], cwd=self.home, env=self.env, text=True,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            log = ""
+            while not (url := re.search(r"ready: (http://[0-9.]+:\d+)", log)):
+                line = server.stderr.readline()
+                if not line:
+                    self.fail("the agent's server", log)
+                log += line
+            threading.Thread(target=server.stderr.read, daemon=True).start()
+            folder = self.home / "shop"
+            folder.mkdir()
+            failed = small_agent.fix_bug(url[1], folder, SECONDS)
+            if failed:
+                self.fail("an agent fixes a bug", failed)
+        finally:
+            server.terminate()
+            server.wait(60)
+        self.done("an agent fixes a bug")
+
     def page(self, pdf, model):
         if not self.options.web or not shutil.which("node"):
             print("           skipped: the page (built without pages, or no node)")
@@ -171,7 +216,7 @@ class Walk:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--snapkv", required=True)
-    parser.add_argument("--model", required=True, help="SmolLM2-135M-Instruct.Q4_1.gguf")
+    parser.add_argument("--model", required=True, help="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
     parser.add_argument("--web", default="")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="snapkv-first-hour-") as folder:
@@ -183,19 +228,22 @@ def main():
         pdf.write_bytes(make_pdf(handbook_lines()))
         walk.run("an empty cache folder: there are no models, and where they would be",
                  ["models"], "no models on this machine", ".cache/snapkv/models", "make models")
-        walk.run("a model that is not there", ["run", "smollm2", "handbook.pdf", QUESTION],
-                 "there is no model 'smollm2'", "snapkv models", code=2)
+        walk.run("a model that is not there", ["run", "qwen", "handbook.pdf", QUESTION],
+                 "there is no model 'qwen'", "snapkv models", code=2)
         models = home / ".cache/snapkv/models"
         models.mkdir(parents=True)
         model = models / pathlib.Path(options.model).name
         model.symlink_to(pathlib.Path(options.model).resolve())
-        walk.run("the model is listed", ["models"], "SmolLM2-135M-Instruct", "8192", "yes",
+        walk.run("the model is listed", ["models"], "qwen2.5-coder-0.5b", "32768", "yes",
                  "whole context")
+        began = walk.began
         walk.run("a question about the PDF, answered through a pipe",
-                 ["run", "smollm2", "handbook.pdf", QUESTION], ANSWER)
-        walk.run("a document from a pipe", ["run", "smollm2", QUESTION], ANSWER, stdin=FACT + "\n")
-        walk.terminal("a question in a terminal's chat", ["run", "smollm2", "handbook.pdf"], QUESTION,
+                 ["run", "qwen", "handbook.pdf", QUESTION], ANSWER)
+        walk.second_question("a second question about it, answered from the store", walk.began - began)
+        walk.run("a document from a pipe", ["run", "qwen", QUESTION], ANSWER, stdin=FACT + "\n")
+        walk.terminal("a question in a terminal's chat", ["run", "qwen", "handbook.pdf"], QUESTION,
                       ANSWER)
+        walk.agent(model)
         walk.page(pdf, model)
 
 
