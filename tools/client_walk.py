@@ -55,6 +55,24 @@ NPM = {
     "codex": ["@openai/codex"],
     "Claude Code": ["@anthropic-ai/claude-code"],
 }
+# Checks in which tool_choice asks for the call: by the check, by the library or by a forwarder
+AI_ROUND = {"a tool and its result", "the same, streamed"}
+FORCED = {
+    "openai": {"tools"},
+    "anthropic": {"tools"},
+    "langchain-anthropic": {"structured output"},
+    "pydantic-ai": {"an output type"},
+    "instructor": {"response_model (TOOLS)"},
+    "openai-agents": {"a tool (OpenAIChatCompletionsModel)", "a tool (OpenAIResponsesModel)"},
+    "smolagents": {"a model's tool call"},
+    "llama-index": {"a tool and its result", "structured output (tool)"},
+    "dspy": {"Predict with a tool"},
+    "haystack": {"a tool and its result"},
+    "Vercel AI SDK (openai-compatible)": AI_ROUND,
+    "Vercel AI SDK (openai)": {f"{api}: {check}" for api in ("responses", "chat") for check in AI_ROUND},
+    "codex": {"a tool and its result"},
+    "Claude Code": {"a tool and its result"},
+}
 BEGIN, END = "<!-- clients: made by tools/client_walk.py -->", "<!-- clients: end -->"
 
 
@@ -170,7 +188,8 @@ def walk(command, name, url, seconds):
 def table(rows):
     lines = ["| client | version | what was run | what failed |", "|---|---|---|---|"]
     for name, version, checks in rows:
-        ran = ", ".join(check for check, _ in checks)
+        ran = ", ".join(check + ("\\*" if check in FORCED.get(name, ()) else "")
+                        for check, _ in checks)
         failed = "; ".join(f"{check}: {error}" for check, error in checks if error) or "nothing"
         lines.append(f"| {name} | {version} | {ran} | {failed} |".replace("\n", " "))
     return "\n".join(lines)
