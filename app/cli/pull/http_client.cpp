@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/parse_number.h"
 #include "cli/common/signals.h"
+#include "cli/pull/certificates.h"
 #include "snapkv/engine.h"
 
 namespace snapkv::cli {
@@ -60,6 +61,10 @@ bool is_passing(CURLcode code) {
       CURLE_OPERATION_TIMEDOUT,   CURLE_GOT_NOTHING,      CURLE_SEND_ERROR, CURLE_RECV_ERROR,
       CURLE_HTTP2_STREAM,         CURLE_SSL_CONNECT_ERROR};
   return std::find(std::begin(kPassing), std::end(kPassing), code) != std::end(kPassing);
+}
+
+bool is_untrusted(CURLcode code) {
+  return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 }
 
 bool is_passing_status(long status) {
@@ -152,6 +157,7 @@ HttpClient::HttpClient(const std::string& trusted, const std::string& token)
          "found other characters in it");
   }
   start_libcurl();
+  authorities_ = certificate_file();
   curl_ = curl_easy_init();
   if (curl_ == nullptr) throw std::bad_alloc();
 }
@@ -201,6 +207,7 @@ std::string HttpClient::ask(const std::string& url, Transfer& transfer) {
 #else
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
 #endif
+  if (!authorities_.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, authorities_.c_str());
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
@@ -231,6 +238,7 @@ std::string HttpClient::ask(const std::string& url, Transfer& transfer) {
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.status);
   if (code != CURLE_OK && !transfer.stopped) {
     reply.problem = error_text[0] != '\0' ? error_text : curl_easy_strerror(code);
+    if (is_untrusted(code)) reply.problem += "; " + certificate_advice(authorities_);
     reply.may_recover = is_passing(code);
     return "";
   }

@@ -28,7 +28,7 @@ struct HttpReply {
 class HttpClient {
  public:
   /// Sends `token`, unless it is empty, to the server of the URL `trusted`. Throws Error{kUsage}
-  /// for a token that no header can hold.
+  /// for a token that no header can hold, or a SSL_CERT_FILE that can't be read.
   HttpClient(const std::string& trusted, const std::string& token);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
@@ -54,6 +54,7 @@ class HttpClient {
   std::string ask(const std::string& url, Transfer& transfer);
 
   std::string trusted_, token_;
+  std::string authorities_;  // a file of certificates; empty: those that libcurl knows
   void* curl_ = nullptr;  // a CURL handle, which keeps connections open
 };
 
