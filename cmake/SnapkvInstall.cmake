@@ -4,13 +4,18 @@
 if(NOT SNAPKV_INSTALL)
   return()
 endif()
-if(SKBUILD)  # a Python wheel (pyproject.toml): the library and the program beside the package
-  # one file without a version: a wheel has no symbolic links and would hold it twice
+# What a Python wheel has beside the package's own files (pyproject.toml); a test installs it too.
+if(SKBUILD)  # one file without a version: a wheel has no symbolic links and would hold it twice
   set_property(TARGET snapkv_c PROPERTY VERSION)
   set_property(TARGET snapkv_c PROPERTY SOVERSION)
-  install(TARGETS snapkv_c LIBRARY DESTINATION snapkv/lib COMPONENT python)
-  install(TARGETS snapkv-cli RUNTIME DESTINATION snapkv/bin COMPONENT python)
-  install(FILES ${PROJECT_SOURCE_DIR}/models/needle.gguf DESTINATION snapkv/share/snapkv COMPONENT python)
+endif()
+if(SNAPKV_BUILD_APP AND SNAPKV_C_LIBRARY)
+  set(python COMPONENT python EXCLUDE_FROM_ALL)
+  install(TARGETS snapkv_c LIBRARY DESTINATION snapkv/lib ${python})
+  install(TARGETS snapkv-cli RUNTIME DESTINATION snapkv/bin ${python})
+  install(FILES ${PROJECT_SOURCE_DIR}/models/needle.gguf DESTINATION snapkv/share/snapkv ${python})
+endif()
+if(SKBUILD)
   return()
 endif()
 include(CMakePackageConfigHelpers)

@@ -8,8 +8,8 @@ function(snapkv_leave_out)
     endif()
     get_target_property(sources ${target} SOURCES)
     foreach(names
-        "rnn|lrn|prelu|shuffle|reorder/cpu_reorder_|ip_convolution|gemm_inner_product|simple_"
-        "gemm_.*conv|gemm_.*inner_product"
+        "rnn|lrn|prelu|shuffle|ip_convolution|gemm_inner_product[.]|simple_(concat|layer|resampling|sum)"
+        "gemm_.*conv|gemm_.+_inner_product"
         "jit_(avx2|sse41|avx512|brgemm|brdgmm).*(conv|deconv|inner_product|resampling)"
         "jit_uni_(batch|deconv|dw_|group|i8i8|instance|layer|ncsp|pool|reduction|reorder|resampling)"
         "jit_uni_(eltwise_int|eltwise[.]|softmax|tbb|x8s8s32x|xf16_sum|binary_kernel|binary[.])"

@@ -1,4 +1,4 @@
-# Minimal Debian systems to try things in; sourced by try_packages.sh and try_debian.sh, which run as root
+# Minimal Debian systems to try things in; sourced by try_*.sh, which run as root
 # in a mount namespace of their own, so that nothing stays mounted when they end.
 
 # enter_namespace SCRIPT ARGUMENT...: runs the script again in such a namespace, once.
@@ -37,6 +37,16 @@ make_root() {
   fi
   # a mirror may be a copy of some weeks ago, and sid's lists say that they expire after one
   echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90old-mirror"
+}
+
+# share_authorities ROOT: makes it trust the authorities that were added to this system (those of a proxy),
+# too. It must have the package ca-certificates.
+share_authorities() {
+  for file in /usr/local/share/ca-certificates/*.crt; do
+    [ -e "$file" ] || return 0
+    cp "$file" "$1/usr/local/share/ca-certificates/"
+  done
+  inside "$1" update-ca-certificates >/dev/null 2>&1
 }
 
 # mount_system ROOT: what programs expect of a running system. The mounts end with the namespace.

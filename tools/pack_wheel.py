@@ -18,10 +18,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-# of every system that a manylinux wheel is for (PEP 599)
+# of every system that a manylinux wheel is for (PEP 600)
 OF_EVERY_SYSTEM = re.compile(r"(linux-vdso|ld-linux.*|libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|libz)\.so")
-# compiled in: headers, and libraries without a shared one
+# compiled in, from Debian's packages: headers, and libraries of which there is no shared one
 COMPILED_IN = ("nlohmann-json3-dev", "libxxhash-dev", "libcli11-dev", "libtomlplusplus-dev")
+# of tools/wheel_libraries.sh: its licences, and the shared libraries that they are for
+OWN = {"onednn": "libdnnl.so", "libzip": "libzip.so", "libxml2": None, "curl": None}
 
 
 def run(*command, **given):
@@ -33,36 +35,66 @@ def run(*command, **given):
 
 
 def needed_libraries(binaries, environment):
-    """The libraries that these need and not every system has."""
-    found = set()
+    """The libraries that these need and not every system has: {name: file}."""
+    found = {}
     for binary in binaries:
         for line in run("ldd", binary, env=environment).splitlines():
             name, _, place = line.strip().partition(" => ")
-            if OF_EVERY_SYSTEM.match(Path(name.split()[0]).name):
+            name = Path(name.split()[0]).name
+            if OF_EVERY_SYSTEM.match(name):
                 continue
             if not place.startswith("/"):
                 sys.exit(f"{binary} needs a library that is not here: {line.strip()}")
-            found.add(Path(place.split(" (")[0]))
+            found[name] = Path(place.split(" (")[0])
     return found
 
 
-def licences(binaries, own, environment):
-    """(name of the package, file) of each library's licence."""
-    files = {path.stem: path for path in (own / "licenses").glob("*.txt")}
-    packages = set(COMPILED_IN)
-    for library in needed_libraries(binaries, environment):
-        if own in library.resolve().parents:
-            continue
-        real = str(library.resolve())
-        places = {real, "/usr" + real, real.removeprefix("/usr")}
-        done = subprocess.run(["dpkg-query", "--search", *places], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, text=True, check=False)
-        if not done.stdout:
-            sys.exit(f"{library}: no Debian package has it, so its licence cannot be added")
-        packages.add(re.split("[:,]", done.stdout)[0])
-    for package in packages:
-        files[package] = Path("/usr/share/doc", package, "copyright")
-    return files
+def package_of(library):
+    """Debian's package that has this file."""
+    real = str(library.resolve())
+    places = {real, "/usr" + real, real.removeprefix("/usr")}
+    done = subprocess.run(["dpkg-query", "--search", *places], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False)
+    if not done.stdout:
+        sys.exit(f"{library}: no Debian package has it, so its licence cannot be added")
+    return re.split("[:,]", done.stdout)[0]
+
+
+def licences(libraries, own=None):
+    """({name: file} of licences, {library: name of its licence}). `own`: FOLDER/usr of
+    tools/wheel_libraries.sh, unless every library is Debian's."""
+    files = {package: None for package in COMPILED_IN}
+    of_library = {}
+    if own is not None:
+        for name, library in OWN.items():
+            files[name] = own / "licenses" / f"{name}.txt"
+            if library and not any(n.startswith(library) for n in libraries):
+                sys.exit(f"{library} of {own} is not used: expected the program to need it")
+    for library, file in libraries.items():
+        if own is not None and own in file.parents:
+            name = next((n for n, start in OWN.items() if start and library.startswith(start)), None)
+            if name is None:
+                sys.exit(f"{file}: not in OWN of {__file__}, so its licence is not known")
+        else:
+            name = package_of(file)
+        of_library[library] = name
+        files.setdefault(name)
+    files = {n: file or Path("/usr/share/doc", n, "copyright") for n, file in files.items()}
+    for file in files.values():
+        if not file.is_file():
+            sys.exit(f"{file}: no such file, and a wheel must have the licences of what is in it")
+    return files, of_library
+
+
+def add_licences(target, libraries, own):
+    files, of_library = licences(libraries, own)
+    target.mkdir()
+    for name, file in files.items():
+        shutil.copyfile(file, target / f"{name}.txt")
+    lines = ["The libraries in this wheel, and the files here with their licences. The other files here are of what",
+             "is compiled into the program.", ""]
+    lines += [f"{library}: {name}.txt" for library, name in sorted(of_library.items())]
+    (target / "README.txt").write_text("\n".join(lines) + "\n")
 
 
 def main():
@@ -80,13 +112,13 @@ def main():
         (root,) = Path(folder).iterdir()
         package = root / "snapkv"
         binaries = [package / "bin" / "snapkv", package / "lib" / "libsnapkv_c.so"]
-        target = package / "licenses"
-        target.mkdir()
-        for name, file in licences(binaries, own, environment).items():
-            shutil.copyfile(file, target / f"{name}.txt")
+        for binary in binaries:
+            run("strip", "--strip-unneeded", binary)
+        add_licences(package / "licenses", needed_libraries(binaries, environment), own)
         run(sys.executable, "-m", "wheel", "pack", root, "--dest-dir", folder)
         (packed,) = Path(folder).glob("*.whl")
-        run(sys.executable, "-m", "auditwheel", "repair", packed, "--wheel-dir", given.to, env=environment)
+        run(sys.executable, "-m", "auditwheel", "repair", "--strip", packed, "--wheel-dir", given.to,
+            env=environment)
 
 
 if __name__ == "__main__":

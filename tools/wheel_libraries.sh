@@ -1,38 +1,57 @@
 #!/bin/bash
 # tools/wheel_libraries.sh FOLDER [JOBS]: builds, for `make wheel`, the libraries that Debian builds with more
-# than the program uses: oneDNN with matrix products alone (Debian's: every primitive, for OpenCL too) and
-# libxml2 without ICU. They come from Debian's source packages, by apt-get with this machine's own
-# sources, and are installed into FOLDER/usr; a library that is there is left alone. Needs Debian or
-# Ubuntu, and dpkg-source. oneDNN is that of Debian 13: of Debian 12's there are no sources everywhere.
+# than the program uses, and installs them into FOLDER/usr: oneDNN with matrix products alone (Debian's: every
+# primitive, for OpenCL too), libxml2 without ICU, libzip without encryption, and libcurl for HTTP alone. A library
+# that is there is left alone.
+#
+# They come from Debian's source packages, by apt-get from this machine's own mirror, with its signatures
+# checked; oneDNN is that of Debian 13, which the oneDNN 2 of Debian 12 has fewer and slower products than.
+# Needs Debian, and what tools/install_packages.sh wheel installs.
 set -euo pipefail
+if [ $# -lt 1 ] || [ $# -gt 2 ]; then
+  echo "usage: $0 FOLDER [JOBS]" >&2
+  exit 2
+fi
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 jobs=${2:-$(nproc)}
 root=$(cd "$(dirname "$0")/.." && pwd)
 onednn_release=trixie
 work=$folder/work
-mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
 
-# The machine's sources, as those of source packages; with a word, of that release of Debian.
+id=$(. /etc/os-release && echo "${ID:-}")
+if [ "$id" != debian ]; then
+  echo "$0: expected Debian, whose source packages it builds; this is '$id'" >&2
+  exit 1
+fi
+own_release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+
+# Lines of sources.list for the source packages of this machine's release, or of another one.
 sources() {
-  local release=${1:-}
-  cat /etc/apt/sources.list.d/*.sources 2>/dev/null |
-    sed -n -e 's/^Types:.*/Types: deb-src/' -e '/^#/!p' |
-    { [ -z "$release" ] && cat || awk -v release="$release" '
-        /^URIs:/ && !/security/ && !done { uris = $2; done = 1 }
-        /^Signed-By:/ && signed == "" { signed = $0 }
-        END { print "Types: deb-src\nURIs: " uris "\nSuites: " release "\nComponents: main\n" signed }'; }
+  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(SIGNED_BY)' 'Created-By: Packages' |
+    awk -v own="$own_release" -v release="$1" '
+      $3 != "main" || index($2, own) != 1 { next }
+      release != own && $2 != own { next }
+      { signed = $4 ~ /^\// ? "[signed-by=" $4 "] " : ""
+        print "deb-src " signed $1 " " (release == own ? $2 : release) " main" }' | sort -u
 }
 
-# fetch_source PACKAGE [RELEASE]: unpacks the source package into $work/PACKAGE.
+# fetch_source PACKAGE RELEASE: unpacks the source package into $work/PACKAGE.
 fetch_source() {
-  sources "${2:-}" >"$work/$1.sources"
-  local apt=(apt-get -qq -o Dir::Etc::sourcelist="$work/$1.sources" -o Dir::Etc::sourceparts=/dev/null
-    -o Dir::State::lists="$work/lists" -o Dir::Cache="$work/cache" -o APT::Sandbox::User=root)
-  "${apt[@]}" update
+  mkdir -p "$work/lists-$2/partial" "$work/cache/archives/partial"
+  sources "$2" >"$work/$2.list"
+  if [ ! -s "$work/$2.list" ]; then
+    echo "$0: apt-get knows no mirror of Debian's $own_release to fetch the sources of $1 from" >&2
+    exit 1
+  fi
+  # the lists of another release expire, and a mirror may be a copy of some weeks ago
+  local apt=(apt-get -qq -o Dir::Etc::sourcelist="$work/$2.list" -o Dir::Etc::sourceparts=/dev/null
+    -o Dir::State::lists="$work/lists-$2" -o Dir::Cache="$work/cache" -o APT::Sandbox::User=root
+    -o Acquire::Check-Valid-Until=false)
   rm -rf "${work:?}/$1" "$work/download"
   mkdir "$work/download"
-  (cd "$work/download" && "${apt[@]}" source --download-only "$1" && dpkg-source --no-check -x ./*.dsc "$work/$1") \
-    >"$work/$1.log" 2>&1 || { cat "$work/$1.log" >&2; exit 1; }
+  (cd "$work/download" && "${apt[@]}" update && "${apt[@]}" source --download-only "$1" &&
+    dpkg-source --no-check -x ./*.dsc "$work/$1") >"$work/$1.log" 2>&1 ||
+    { cat "$work/$1.log" >&2; exit 1; }  # apt-get has checked it
 }
 
 # build NAME option...: CMake's three steps, with $work/NAME as the source.
@@ -41,23 +60,44 @@ build() {
   shift
   echo "building $name for the wheel" >&2
   { cmake -S "$work/$name" -B "$work/$name-build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-      -DCMAKE_INSTALL_PREFIX="$folder/usr" -DCMAKE_INSTALL_LIBDIR=lib "$@" &&
+      -DCMAKE_INSTALL_PREFIX="$folder/usr" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@" &&
     cmake --build "$work/$name-build" --parallel "$jobs" &&
     cmake --install "$work/$name-build"; } >"$work/$name.log" 2>&1 || { tail -40 "$work/$name.log" >&2; exit 1; }
   install -D -m 644 "$work/$name/debian/copyright" "$folder/usr/licenses/$name.txt"
+  rm -rf "${work:?}/$name" "$work/$name-build"
 }
 
-if [ ! -e "$folder/usr/licenses/libxml2.txt" ]; then
-  fetch_source libxml2
-  off=""
-  for part in C14N CATALOG DEBUG DOCB FTP HTTP ICU LEGACY LZMA MODULES PROGRAMS PYTHON REGEXPS SCHEMAS SCHEMATRON \
-    TESTS VALID WRITER XINCLUDE XPATH XPTR ZLIB; do
-    off="$off -DLIBXML2_WITH_$part=OFF"
-  done
-  # shellcheck disable=SC2086  # a list of words
-  build libxml2 -DBUILD_SHARED_LIBS=OFF -DCMAKE_POSITION_INDEPENDENT_CODE=ON $off
+is_there() { [ -e "$folder/usr/licenses/$1.txt" ]; }
+
+# off PREFIX NAME...: CMake's options of these names, turned off.
+off() {
+  local prefix=$1 name
+  shift
+  for name in "$@"; do echo "-D$prefix$name=OFF"; done
+}
+
+if ! is_there libxml2; then
+  fetch_source libxml2 "$own_release"
+  mapfile -t options < <(off LIBXML2_WITH_ C14N CATALOG DEBUG DOCB FTP HTTP ICU LEGACY LZMA MODULES PROGRAMS PYTHON \
+    REGEXPS SCHEMAS SCHEMATRON TESTS VALID WRITER XINCLUDE XPATH XPTR ZLIB)
+  build libxml2 -DBUILD_SHARED_LIBS=OFF "${options[@]}"
 fi
-if [ ! -e "$folder/usr/licenses/onednn.txt" ]; then
+if ! is_there libzip; then
+  fetch_source libzip "$own_release"
+  mapfile -t options < <(
+    off ENABLE_ COMMONCRYPTO GNUTLS MBEDTLS OPENSSL WINDOWS_CRYPTO BZIP2 LZMA
+    off BUILD_ TOOLS REGRESS EXAMPLES DOC)
+  # shared: a static one does not say that it needs zlib
+  build libzip -DBUILD_SHARED_LIBS=ON "${options[@]}"
+fi
+if ! is_there curl; then
+  fetch_source curl "$own_release"
+  # without a place of certificates: the program looks for that of the system it runs on
+  mapfile -t options < <(off "" BUILD_CURL_EXE BUILD_TESTING ENABLE_MANUAL USE_LIBIDN2 CURL_USE_LIBPSL CURL_USE_LIBSSH2)
+  build curl -DBUILD_SHARED_LIBS=OFF -DHTTP_ONLY=ON -DCURL_USE_OPENSSL=ON -DCURL_CA_BUNDLE=none -DCURL_CA_PATH=none \
+    "${options[@]}"
+fi
+if ! is_there onednn; then
   fetch_source onednn "$onednn_release"
   build onednn -DONEDNN_LIBRARY_TYPE=SHARED -DONEDNN_CPU_RUNTIME=OMP -DONEDNN_GPU_RUNTIME=NONE \
     -DONEDNN_BUILD_EXAMPLES=OFF -DONEDNN_BUILD_TESTS=OFF -DONEDNN_BUILD_GRAPH=OFF \
