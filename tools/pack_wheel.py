@@ -35,17 +35,18 @@ def run(*command, **given):
 
 
 def needed_libraries(binaries, environment):
-    """The libraries that these need and not every system has: {name: file}."""
+    """The libraries that these need, which are not among them and not of every system: {name: file}."""
     found = {}
     for binary in binaries:
         for line in run("ldd", binary, env=environment).splitlines():
             name, _, place = line.strip().partition(" => ")
             name = Path(name.split()[0]).name
-            if OF_EVERY_SYSTEM.match(name):
+            if OF_EVERY_SYSTEM.match(name) or name in (b.name for b in binaries):
                 continue
             if not place.startswith("/"):
                 sys.exit(f"{binary} needs a library that is not here: {line.strip()}")
-            found[name] = Path(place.split(" (")[0])
+            file = Path(place.split(" (")[0])
+            found[file.resolve().name] = file  # the name that auditwheel gives it, with a hash in it
     return found
 
 
@@ -117,7 +118,7 @@ def main():
         add_licences(package / "licenses", needed_libraries(binaries, environment), own)
         run(sys.executable, "-m", "wheel", "pack", root, "--dest-dir", folder)
         (packed,) = Path(folder).glob("*.whl")
-        run(sys.executable, "-m", "auditwheel", "repair", "--strip", packed, "--wheel-dir", given.to,
+        run(sys.executable, "-m", "auditwheel", "repair", "--strip", "-z", "9", packed, "--wheel-dir", given.to,
             env=environment)
 
 
