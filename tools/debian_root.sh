@@ -29,6 +29,7 @@ make_root() {
     /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -n 1)}
   [ -x "$root/usr/bin/apt-get" ] ||
     debootstrap --variant=minbase "$@" "$suite" "$root" "$mirror" >/dev/null
+  chmod 755 "$root"  # a temporary folder is closed to apt-get, which reads as another user
   cp /etc/resolv.conf "$root/etc/"
   # certificates of a registry that only this system may know
   if [ -f /etc/ssl/certs/ca-certificates.crt ]; then

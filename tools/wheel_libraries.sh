@@ -5,7 +5,7 @@
 # that is there is left alone.
 #
 # They come from Debian's source packages, by apt-get from this machine's own mirror, with its signatures
-# checked; oneDNN is that of Debian 13, which the oneDNN 2 of Debian 12 has fewer and slower products than.
+# checked; oneDNN is that of Debian 13 (3.7), whichever Debian this is.
 # Needs Debian, and what tools/install_packages.sh wheel installs.
 set -euo pipefail
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then
@@ -107,3 +107,4 @@ if ! is_there onednn; then
     -DCMAKE_SHARED_LINKER_FLAGS="-Wl,--gc-sections,--as-needed,-z,defs,-s" \
     -DCMAKE_PROJECT_INCLUDE="$root/cmake/onednn_matmul.cmake"
 fi
+rm -rf "$work"
