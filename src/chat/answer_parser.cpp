@@ -6,6 +6,12 @@
 #include "chat/text_parts.h"
 
 namespace snapkv::chat {
+namespace {
+
+/// Between reasoning and text, where both are the answer.
+constexpr std::string_view kBetween = "\n\n";
+
+}  // namespace
 
 AnswerParser::AnswerParser(const AnswerSyntax& syntax)
     : functions_(syntax.functions),
@@ -19,16 +25,39 @@ AnswerParser::AnswerParser(const AnswerSyntax& syntax)
           white_.clear();
         }
       }) {
+  if (syntax.is_harmony) {
+    const HarmonyStream::Options options = {.takes_calls = !functions_.empty(),
+                                            .one_call = syntax.one_call};
+    harmony_.emplace(syntax.prompt_end, options, harmony_callbacks());
+  }
   if (!syntax.any_form || syntax.tools == ToolFormat::none) return;
   const CallFinder::Options options = {.one_call = syntax.one_call,
                                        .ends_after = syntax.tools == ToolFormat::generic};
-  finder_.emplace(functions_, options,
-                  CallFinder::Callbacks{
-                      [this](std::string_view text) { add(Piece::Kind::content, text); },
-                      [this](const FoundCall& call) {
-                        pieces_.push_back({Piece::Kind::tool_begin, call.name, 0});
-                        add(Piece::Kind::tool_arguments, to_text(call.arguments));
-                      }});
+  finder_.emplace(
+      functions_, options,
+      CallFinder::Callbacks{[this](std::string_view text) { add(Piece::Kind::content, text); },
+                            [this](const FoundCall& call) {
+                              pieces_.push_back({Piece::Kind::tool_begin, call.name, 0});
+                              add(Piece::Kind::tool_arguments, to_text(call.arguments));
+                            }});
+}
+
+/// The text of harmony's messages passes ToolStream: calls in it have other forms.
+HarmonyStream::Callbacks AnswerParser::harmony_callbacks() {
+  const ToolStream::Callbacks of_calls = callbacks();
+  return {[this](std::string_view text) {
+            if (std::exchange(ends_reasoning_, false) && text != kBetween) tools_.push(kBetween);
+            tools_.push(text);
+          },
+          [this](std::string_view text) {
+            if (has_reasoning_) {
+              add_reasoning(text);
+            } else {
+              add(Piece::Kind::content, text);
+              ends_reasoning_ = true;
+            }
+          },
+          of_calls.begin, of_calls.arguments};
 }
 
 /// What ToolStream leaves as text may hold calls of other forms.
@@ -51,8 +80,18 @@ ToolStream::Callbacks AnswerParser::callbacks() {
 }
 
 std::optional<ArgumentsStart> AnswerParser::arguments_start() const {
+  if (harmony_) {
+    const std::string& function = harmony_->awaits_arguments_of();
+    if (functions_.contains(function)) {
+      return ArgumentsStart{function, ArgumentsStart::After::header};
+    }
+  }
   const auto start = tools_.arguments_start();
   return start || !finder_ ? start : finder_->arguments_start();
+}
+
+bool AnswerParser::awaits_call() const {
+  return harmony_ ? harmony_->awaits_name() : tools_.awaits_call();
 }
 
 void AnswerParser::add(Piece::Kind kind, std::string_view text) {
@@ -85,7 +124,9 @@ void AnswerParser::add_answer(std::string_view text) {
 }
 
 std::vector<Piece> AnswerParser::push(std::string_view text) {
-  if (has_reasoning_) {
+  if (harmony_) {
+    harmony_->push(text);
+  } else if (has_reasoning_) {
     reasoning_.push(text);
   } else {
     tools_.push(text);
@@ -94,6 +135,7 @@ std::vector<Piece> AnswerParser::push(std::string_view text) {
 }
 
 std::vector<Piece> AnswerParser::finish() {
+  if (harmony_) harmony_->finish();
   reasoning_.finish();
   tools_.finish();
   if (finder_) finder_->finish();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "chat/call_finder.h"
+#include "chat/harmony.h"
 #include "chat/reasoning.h"
 #include "chat/tool_stream.h"
 
@@ -20,6 +21,7 @@ namespace snapkv::chat {
 /// How an answer is to be parsed.
 struct AnswerSyntax {
   bool has_reasoning = false;  ///< the answer may begin with reasoning
+  bool is_harmony = false;     ///< it is messages with channels (harmony.h)
   std::string prompt_end;      ///< last bytes of the prompt, which may open the reasoning
   ToolFormat tools = ToolFormat::none;
   std::map<std::string, Json> functions;  ///< the schema of each tool's parameters
@@ -46,17 +48,21 @@ class AnswerParser {
   std::vector<Piece> finish();
   /// Whether the answer ends here: because of AnswerSyntax::one_call, or because text follows calls
   /// after which there is none.
-  bool ended() const { return tools_.ended() || (finder_ && finder_->ended()); }
+  bool ended() const {
+    return tools_.ended() || (finder_ && finder_->ended()) || (harmony_ && harmony_->ended());
+  }
   /// Where the arguments of a call begin, if they do at the end of the text so far.
   std::optional<ArgumentsStart> arguments_start() const;
-  /// Whether the template's mark before a call that is JSON has just been written.
-  bool awaits_call() const { return tools_.awaits_call(); }
+  /// Whether the template's mark before a call that is JSON, or before harmony's name of a
+  /// function, has just been written.
+  bool awaits_call() const;
 
  private:
   void add(Piece::Kind kind, std::string_view text);
   void add_reasoning(std::string_view text);
   void add_answer(std::string_view text);
 
+  HarmonyStream::Callbacks harmony_callbacks();
   ToolStream::Callbacks callbacks();
 
   const std::map<std::string, Json> functions_;
@@ -65,7 +71,9 @@ class AnswerParser {
   std::optional<CallFinder> finder_;  // with AnswerSyntax::any_form
   ToolStream tools_;
   ReasoningStream reasoning_;
-  bool trims_reasoning_ = true;  // drops white space before and after the reasoning
+  std::optional<HarmonyStream> harmony_;  // with AnswerSyntax::is_harmony
+  bool ends_reasoning_ = false;           // text follows reasoning that is part of the answer
+  bool trims_reasoning_ = true;           // drops white space before and after the reasoning
   bool trims_answer_ = false;
   std::string white_;  // white space at the end of the reasoning so far
 };

@@ -15,7 +15,7 @@ void AnswerWatch::push(std::string_view text) {
     if (const auto start = parser_.arguments_start()) {
       begun_ = begun_arguments_text(*start);
     } else if (parser_.awaits_call()) {
-      begun_ = begun_call_text();
+      begun_ = begun_call_text(format_);
     }
   }
 }

@@ -13,7 +13,7 @@ namespace snapkv::chat {
 
 class AnswerWatch {
  public:
-  explicit AnswerWatch(const AnswerSyntax& syntax) : parser_(syntax) {}
+  explicit AnswerWatch(const AnswerSyntax& syntax) : format_(syntax.tools), parser_(syntax) {}
 
   /// Takes more of the answer.
   void push(std::string_view text);
@@ -24,6 +24,7 @@ class AnswerWatch {
   const std::optional<std::string>& begun_call() const { return begun_; }
 
  private:
+  const ToolFormat format_;
   AnswerParser parser_;
   std::optional<std::string> begun_;
 };

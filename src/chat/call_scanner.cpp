@@ -113,7 +113,8 @@ std::optional<ArgumentsStart> CallScanner::arguments_start() const {
   const bool holds_arguments = state_ == State::value && role_ == Role::arguments && has_name_;
   const bool begins = only_arguments_ ? text_ == "{" : !begun_;
   if (!holds_arguments || !begins) return std::nullopt;
-  return ArgumentsStart{name_, only_arguments_};
+  using After = ArgumentsStart::After;
+  return ArgumentsStart{name_, only_arguments_ ? After::brace : After::colon};
 }
 
 void CallScanner::end_value() {

@@ -10,6 +10,8 @@
 #include "base/chat_part.h"
 #include "base/check.h"
 #include "chat/field_error.h"
+#include "chat/harmony.h"
+#include "chat/harmony_prompt.h"
 #include "chat/message_forms.h"
 
 namespace snapkv::chat {
@@ -111,6 +113,11 @@ RenderedChat render(const Conversation& conversation, const ConversationDefaults
   if (!defaults.system.empty() && messages[0]["role"] != "system") {
     messages.insert(messages.begin(), Json{{"role", "system"}, {"content", defaults.system}});
   }
+  const bool is_harmony = writes_harmony(tmpl.source());
+  if (is_harmony) {
+    fit_harmony_messages(messages, warnings);
+    fit_harmony_effort(variables);
+  }
   const bool is_generic = has_tools && tool_format(tmpl.source()) == ToolFormat::none;
   if (is_generic || (has_calls(messages) && !writes_calls(tmpl.source()))) {
     messages = calls_as_text(messages);
@@ -121,10 +128,30 @@ RenderedChat render(const Conversation& conversation, const ConversationDefaults
   if (is_generic) {
     describe_tools(messages, conversation.tools.list);
   } else if (has_tools) {
-    variables["tools"] = conversation.tools.list;
+    variables["tools"] =
+        is_harmony ? harmony_tools(conversation.tools.list) : conversation.tools.list;
   }
-  return render_in_any_form(tmpl, variables, messages, continues, warnings);
+  RenderedChat chat = render_in_any_form(tmpl, variables, messages, continues, warnings);
+  if (is_harmony) {
+    chat.text += harmony_opening(is_generic ? Tools{} : conversation.tools,
+                                 conversation.answers_at_once, continues);
+  }
+  return chat;
 }
+
+namespace {
+
+/// As question_part(), with the messages as the template can show them.
+RenderedChat question_after(const DocumentForm& form, Json messages, bool answers_at_once) {
+  if (!writes_harmony(form.template_source)) return question_part(form, messages);
+  std::vector<std::string> warnings;  // nothing is left out
+  fit_harmony_messages(messages, warnings);
+  RenderedChat chat = question_part(form, messages);
+  chat.text += harmony_opening({}, answers_at_once, /*continues=*/false);
+  return chat;
+}
+
+}  // namespace
 
 RenderedChat render_after(const Document& document, const Conversation& conversation) {
   if (conversation.tools.offered()) {
@@ -140,18 +167,21 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
   if (has_calls(messages) && !writes_calls(form.template_source)) {
     messages = calls_as_text(messages);
   }
-  if (conversation.template_variables.empty()) return question_part(form, messages);
+  if (conversation.template_variables.empty()) {
+    return question_after(form, messages, conversation.answers_at_once);
+  }
   const std::string stored = document_part(form, "").text;
   for (const auto& [name, value] : conversation.template_variables.items()) {
     form.variables[name] = value;
   }
+  if (writes_harmony(form.template_source)) fit_harmony_effort(form.variables);
   if (document_part(form, "").text != stored) {
     throw FieldError("chat_template_kwargs",
                      "'chat_template_kwargs', 'thinking' or the reasoning effort: they change "
                      "what the template writes before the document, which is stored as it was "
                      "read");
   }
-  return question_part(form, messages);
+  return question_after(form, messages, conversation.answers_at_once);
 }
 
 }  // namespace snapkv::chat

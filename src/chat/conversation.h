@@ -20,6 +20,7 @@ struct Conversation {
   Tools tools;
   Json template_variables = Json::object();  ///< chat_template_kwargs of the request
   bool splits_reasoning = true;              ///< reasoning_format: it is separate from the answer
+  bool answers_at_once = false;  ///< without reasoning: a grammar may hold from the first token on
   bool begins_turn = false;  ///< the answer does not go on with a last message of the assistant
 };
 

@@ -49,11 +49,11 @@ std::optional<ArgumentsStart> FormReader::arguments_start() const {
   if (state_ != State::value) return std::nullopt;
   if (holds_ == ValueScanner::Holds::arguments) {
     if (value_->text() != "{") return std::nullopt;
-    return ArgumentsStart{name_, true};
+    return ArgumentsStart{name_, ArgumentsStart::After::brace};
   }
   const std::string& function = value_->awaits_arguments_of();
   if (function.empty()) return std::nullopt;
-  return ArgumentsStart{function, false};
+  return ArgumentsStart{function, ArgumentsStart::After::colon};
 }
 
 void FormReader::finish() {

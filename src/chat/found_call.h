@@ -17,10 +17,11 @@ using Functions = std::map<std::string, Json>;
 
 /// A place in a text: the arguments of a call begin there, as JSON.
 struct ArgumentsStart {
+  /// After what they stand: the colon of a member of the call's object, their own opening brace,
+  /// which follows the name, or the header of a message to the function (harmony.h).
+  enum class After { colon, brace, header };
   std::string function;
-  /// Whether they stand after the name by themselves, and their opening brace has been written;
-  /// otherwise they are a member of the call's object, and follow the colon.
-  bool are_alone = false;
+  After after = After::colon;
 };
 
 struct FoundCall {

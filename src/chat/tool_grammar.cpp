@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chat/field_error.h"
+#include "chat/harmony_prompt.h"
 #include "chat/parameter_grammar.h"
 #include "chat/tool_schemas.h"
 #include "chat/tools.h"
@@ -16,6 +17,8 @@ namespace snapkv::chat {
 namespace {
 
 constexpr std::string_view kMark = "<tool_call>";
+/// Harmony's mark before a name, and the one before arguments, as texts of begun_call_grammar().
+constexpr std::string_view kRecipientMark = "to=functions.", kMessageMark = "<|message|>";
 /// Calls after a text: models that are small go on and on.
 constexpr int kMostFreeCalls = 8;
 
@@ -54,6 +57,32 @@ std::string all_call_rules(const Tools& tools, ToolFormat format,
   }
   if (format == ToolFormat::coder) rules += parameter_text_rules();
   return rules + fmt::format("call ::= {}\n", call);
+}
+
+/// The rule `root` for harmony's call after its header: the arguments, and before them the name
+/// where there are several functions.
+std::string addressed_call_rules(const Tools& tools, std::vector<std::string>& warnings) {
+  const bool names_function = only_function(tools) == nullptr;
+  ToolSchemas schemas;
+  std::string rules, call;
+  size_t n = 0;
+  for (const Json& tool : tools.list) {
+    const Json& function = tool["function"];
+    if (!tools.function.empty() && function["name"] != tools.function) continue;
+    const auto name = function["name"].get<std::string>();
+    const std::string rule = fmt::format("arguments-{}", n++);
+    call += call.empty() ? "" : " | ";
+    if (names_function) call += fmt::format("\"{} json\" ", name);
+    call += rule;
+    try {
+      rules += schemas.rules(function["parameters"], name, rule);
+    } catch (const Error& e) {
+      throw FieldError("tools", fmt::format("'tools': the parameters of {}", e.what()));
+    }
+    std::string warning = schemas.take_warning("tool " + name);
+    if (!warning.empty()) warnings.push_back(std::move(warning));
+  }
+  return fmt::format("root ::= {}\n", call) + rules;
 }
 
 /// The expression of calls, one after the other, of the rule `call`.
@@ -104,6 +133,7 @@ std::string text_rules() {
 
 std::string tool_grammar(const Tools& tools, ToolFormat format,
                          std::vector<std::string>& warnings) {
+  if (format == ToolFormat::harmony) return addressed_call_rules(tools, warnings);
   return fmt::format("root ::= {}\n", calls_expression(tools, format)) + marked_rule(format) +
          all_call_rules(tools, format, warnings);
 }
@@ -140,25 +170,39 @@ std::string begun_argument_rules(const Json& function, const std::string& name,
 
 }  // namespace
 
-std::string begun_call_text() { return std::string(kMark); }
+std::string begun_call_text(ToolFormat format) {
+  return std::string(format == ToolFormat::harmony ? kRecipientMark : kMark);
+}
 
 std::string begun_arguments_text(const ArgumentsStart& start) {
-  return start.function + (start.are_alone ? "{" : ":");
+  switch (start.after) {
+    case ArgumentsStart::After::colon:
+      return start.function + ":";
+    case ArgumentsStart::After::brace:
+      return start.function + "{";
+    case ArgumentsStart::After::header:
+      return start.function + std::string(kMessageMark);
+  }
+  return {};
 }
 
 std::string begun_call_grammar(const Tools& tools, ToolFormat format,
                                std::vector<std::string>& notes) {
   ToolSchemas schemas;
-  std::string rules, calls, starts;
+  std::string rules, calls, names, starts;
   for (size_t i = 0; i < tools.list.size(); ++i) {
     const Json& function = tools.list[i]["function"];
     const auto name = function["name"].get<std::string>();
     const std::string arguments = fmt::format("arguments-{}", i);
     const char* const separator = i == 0 ? "" : " | ";
+    names += fmt::format(R"({}"{}")", separator, name);
     calls += fmt::format(R"({}"\"{}\"" gap "," gap "\"arguments\":" gap {})", separator, name,
                          arguments);
-    starts += fmt::format(R"({}"{}" (":" gap {} end | {} .*))", separator, name, arguments,
-                          arguments);
+    starts +=
+        fmt::format(R"({}"{}" (":" gap {} end | {} .*))", separator, name, arguments, arguments);
+    if (format == ToolFormat::harmony) {
+      starts += fmt::format(R"( | "{}{}" gap {} .*)", name, kMessageMark, arguments);
+    }
     try {
       rules += begun_argument_rules(function, arguments, schemas, notes);
     } catch (const Error& e) {
@@ -167,6 +211,9 @@ std::string begun_call_grammar(const Tools& tools, ToolFormat format,
   }
   if (format == ToolFormat::hermes) {
     starts += fmt::format(R"( | "{}" gap "{{" gap "\"name\":" gap ({}) end)", kMark, calls);
+  }
+  if (format == ToolFormat::harmony) {
+    starts += fmt::format(R"( | "{}" ({}) ([^a-zA-Z0-9_.-] .*)?)", kRecipientMark, names);
   }
   // between an object's parts, and from the end of a call's arguments on
   return fmt::format("root ::= {}\n", starts) + R"(gap ::= | " " | "\n"{1,2} [ \t]{0,20}

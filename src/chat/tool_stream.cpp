@@ -112,10 +112,11 @@ void ToolStream::show(std::string_view text) {
 bool ToolStream::step_start() {
   const size_t at = held_.find_first_not_of(kSpaces);
   if (at == std::string::npos) return false;
-  const bool may_be_call = (format_ == ToolFormat::llama3 && held_[at] == '{') ||
-                           (format_ == ToolFormat::mistral && held_[at] == '[');
+  const bool is_bare = format_ == ToolFormat::llama3 || format_ == ToolFormat::harmony;
+  const bool may_be_call =
+      (is_bare && held_[at] == '{') || (format_ == ToolFormat::mistral && held_[at] == '[');
   if (!may_be_call) {
-    state_ = State::text;
+    state_ = mark_of(format_).empty() ? State::plain : State::text;
     return true;
   }
   if (format_ == ToolFormat::mistral) {

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chat/harmony.h"
+
 namespace snapkv::chat {
 
 std::vector<std::string> Tools::names() const {
@@ -29,6 +31,8 @@ const char* format_name(ToolFormat format) {
       return "mistral";
     case ToolFormat::coder:
       return "qwen3-coder";
+    case ToolFormat::harmony:
+      return "harmony";
     case ToolFormat::generic:
       return "generic";
     default:
@@ -39,6 +43,7 @@ const char* format_name(ToolFormat format) {
 ToolFormat tool_format(const std::string& source) {
   const auto has = [&](const char* text) { return source.find(text) != std::string::npos; };
   if (!has("tools")) return ToolFormat::none;
+  if (writes_harmony(source)) return ToolFormat::harmony;
   if (has("[TOOL_CALLS]")) return ToolFormat::mistral;
   if (has("<arg_key>")) return ToolFormat::none;  // GLM's format, which uses <tool_call> too
   if (has("<tool_call>")) {

@@ -21,6 +21,7 @@ enum class ToolFormat {
   llama3,   ///< {"name": ..., "parameters": {...}}
   mistral,  ///< [TOOL_CALLS][{"name": ..., "arguments": {...}}]
   coder,    ///< <tool_call><function=...><parameter=...>...: Qwen3-Coder, Qwen 3.5
+  harmony,  ///< gpt-oss: messages to functions (harmony.h)
   generic,  ///< as hermes, where the template knows no tools: the messages describe them
 };
 
@@ -49,7 +50,8 @@ struct Tools {
   std::map<std::string, Json> schemas() const;
 };
 
-/// A grammar (GBNF) for the calls that Choice::required asks for, in this format. Throws FieldError
+/// A grammar (GBNF) for the calls that Choice::required asks for, in this format; of harmony's call
+/// the part after the header that the prompt ends in (harmony_opening()). Throws FieldError
 /// where it has none for a tool's parameters; what a schema says and a grammar can't is left out
 /// and added to `warnings`.
 std::string tool_grammar(const Tools& tools, ToolFormat format, std::vector<std::string>& warnings);
@@ -68,7 +70,7 @@ std::string begun_call_grammar(const Tools& tools, ToolFormat format,
                                std::vector<std::string>& notes);
 /// How texts of that grammar begin: where the template's mark before a call has been written (not
 /// in formats whose calls have none or no JSON), and where the arguments of one begin.
-std::string begun_call_text();
+std::string begun_call_text(ToolFormat format);
 std::string begun_arguments_text(const ArgumentsStart& start);
 
 }  // namespace snapkv::chat

@@ -43,6 +43,7 @@ TEST(Tools, FormatIsFoundInRealTemplates) {
       {"Qwen3-Coder", ToolFormat::coder},
       {"Qwen3.5-4B", ToolFormat::coder},
       {"StepFun3.5-Flash", ToolFormat::coder},
+      {"openai-gpt-oss-120b", ToolFormat::harmony},
       {"GLM-4.6", ToolFormat::none},
       {"google-gemma-2-2b-it", ToolFormat::none},
       {"microsoft-Phi-3.5-mini-instruct", ToolFormat::none},

@@ -10,6 +10,7 @@
 
 #include "chat/answer_watch.h"
 #include "chat/field_error.h"
+#include "chat/harmony.h"
 #include "server/api/custom_tools.h"
 #include "server/api/grammars.h"
 #include "server/api/kv_fields.h"
@@ -159,13 +160,15 @@ auto with_api_errors(Make make) {
   }
 }
 
+chat::ConversationDefaults defaults_of(const ApiOptions& options) {
+  return {options.chat_template, options.tool_template, options.template_variables, options.system};
+}
+
 }  // namespace
 
 RenderedChat render(const Conversation& conversation, const ApiContext& context,
                     std::vector<std::string>& warnings) {
-  const ApiOptions& options = context.options;
-  const chat::ConversationDefaults defaults = {options.chat_template, options.tool_template,
-                                               options.template_variables, options.system};
+  const chat::ConversationDefaults defaults = defaults_of(context.options);
   if (chat::template_of(conversation, defaults) == nullptr) {
     throw ApiError(400,
                    "the model has no chat template: use /v1/completions, or start the server with "
@@ -233,10 +236,19 @@ std::vector<CitableText> citable_texts(const Json& messages) {
   return texts;
 }
 
-}  // namespace
+/// Whether the model answers in messages with channels.
+bool writes_harmony(const Conversation& conversation, const ApiContext& context) {
+  const ChatTemplate* const found = chat::template_of(conversation, defaults_of(context.options));
+  return found != nullptr && chat::writes_harmony(found->source());
+}
 
-AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context,
-                     Request& request) {
+/// What the parser of the answer must know of the prompt.
+std::string prompt_end(const std::string& text, bool is_harmony) {
+  if (is_harmony) return std::string(chat::harmony_message(text));
+  return text.substr(text.size() - std::min(text.size(), kPromptEnd));
+}
+
+void set_prompt(const Conversation& conversation, const ApiContext& context, Request& request) {
   const bool is_first = request.document == nullptr;
   request.prompt.chat =
       is_first
@@ -250,25 +262,40 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   if (is_first && request.long_mode != LongMode::refuse) {
     request.long_reading = LongReading::begin(conversation, context, request);
   }
+}
+
+}  // namespace
+
+AnswerSyntax prepare(const Conversation& given, const ApiContext& context, Request& request) {
+  const bool is_harmony = writes_harmony(given, context);
+  const Tools& tools = given.tools;
+  const ToolFormat format =
+      tools.offered() ? chat::tool_format_or_generic(context.options.tool_template->source())
+                      : ToolFormat::none;
+  const bool is_required = tools.choice == Tools::Choice::required;
+  Conversation conversation = given;
+  conversation.answers_at_once =
+      request.grammar != nullptr || is_required || format == ToolFormat::generic;
+  set_prompt(conversation, context, request);
   AnswerSyntax syntax;
-  const std::string& text = request.prompt.chat.text;
-  syntax.prompt_end = text.substr(text.size() - std::min(text.size(), kPromptEnd));
-  // a grammar applies from the first token on, so the answer has no reasoning
-  const bool is_required = conversation.tools.choice == Tools::Choice::required;
-  syntax.has_reasoning = conversation.splits_reasoning &&
-                         may_reason(conversation.template_variables) &&
-                         request.grammar == nullptr && !is_required;
-  if (!conversation.tools.offered()) return syntax;
-  syntax.tools = chat::tool_format_or_generic(context.options.tool_template->source());
-  syntax.functions = conversation.tools.schemas();
+  syntax.is_harmony = is_harmony;
+  syntax.prompt_end = prompt_end(request.prompt.chat.text, is_harmony);
+  // a grammar applies from the first token on, so the answer has no reasoning; harmony has a
+  // channel for it, which nothing turns off
+  const bool may_begin_so =
+      may_reason(conversation.template_variables) && request.grammar == nullptr && !is_required;
+  syntax.has_reasoning = conversation.splits_reasoning && (may_begin_so || is_harmony);
+  if (!tools.offered()) return syntax;
+  syntax.tools = format;
+  syntax.functions = tools.schemas();
   request.shows_control_tokens = true;  // in some vocabularies the marks of calls are such tokens
-  syntax.one_call = !conversation.tools.parallel;
+  syntax.one_call = !tools.parallel;
   // a grammar allows calls of the template's form only
-  syntax.any_form = conversation.tools.any_form && request.grammar == nullptr && !is_required;
-  if (syntax.one_call || syntax.any_form) set_watch(syntax, request);
-  with_api_errors([&] { set_tool_grammar(conversation.tools, syntax.tools, request); });
+  syntax.any_form = tools.any_form && request.grammar == nullptr && !is_required;
+  if (syntax.one_call || syntax.any_form || is_harmony) set_watch(syntax, request);
+  with_api_errors([&] { set_tool_grammar(tools, format, request); });
   const bool is_free = syntax.any_form && request.grammar == nullptr;
-  if (is_free) set_call_grammar(conversation.tools, syntax.tools, request);
+  if (is_free) set_call_grammar(tools, format, request);
   return syntax;
 }
 

@@ -115,6 +115,7 @@ Prompt LongReading::part_prompt(size_t part) const {
   const size_t n = is_known ? plan_.parts.size() : part;
   chat::Conversation conversation;
   conversation.template_variables = conversation_.template_variables;
+  conversation.answers_at_once = true;
   const Json& first = conversation_.messages.front();
   if (first.value("role", "") == "system") conversation.messages.push_back(first);
   const std::string text =
