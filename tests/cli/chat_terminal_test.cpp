@@ -351,5 +351,23 @@ TEST(ChatTerminal, ReasoningIsDimmed) {
   end(chat);
 }
 
+// Of an answer with channels; what is kept for later messages is the answer alone.
+TEST(ChatTerminal, ReasoningOfAChannelIsDimmedAndNotKept) {
+  const std::string saved = make_folder() + "/chat.json";
+  TerminalSession chat(
+      chat_args({"-n", "3", "--ignore-eos"},
+                plain_template("<|start|>assistant<|channel|>analysis<|message|>")));
+  chat.wait_for("> ");
+  chat.type("hello\r");
+  const std::string shown = chat.wait_for("stopped after 3 tokens");
+  EXPECT_NE(shown.find("\x1b[2m<think>"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("</think>"), std::string::npos) << shown;
+  chat.wait_for("> ");
+  chat.type("/save " + saved + "\r");
+  chat.wait_for("2 messages in");
+  end(chat);
+  EXPECT_EQ(nlohmann::json::parse(read_file(saved)).at("messages").at(1).at("content"), "");
+}
+
 }  // namespace chat_terminal_tests
 }  // namespace snapkv::test

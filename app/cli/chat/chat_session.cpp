@@ -8,6 +8,7 @@
 #include "base/chat_part.h"
 #include "base/error.h"
 #include "base/timer.h"
+#include "chat/harmony_text.h"
 
 namespace snapkv::cli {
 namespace {
@@ -167,6 +168,7 @@ void ChatSession::read(const Callbacks& callbacks, Reply& result) {
     fail(ErrorCode::kUsage, "the chat template '{}' makes an empty prompt of the conversation",
          template_.name());
   }
+  header_ = chat::harmony_header(reading.text);
   result.n_read = std::ssize(reading.tokens);
   result.is_complete_reading = reading.is_complete;
   const Timer timer;
@@ -207,7 +209,9 @@ void ChatSession::write(const Callbacks& callbacks, Reply& result) {
     result.answer_seconds = timer.seconds();
     const Generation& generation = result.generation;
     if (generation.ids.empty() && generation.stop_reason != StopReason::eos) return;
-    conversation_.add("assistant", generation.text);
+    conversation_.add("assistant", header_.empty()
+                                       ? generation.text
+                                       : chat::harmony_answer(header_, generation.text));
     // the last token may have been sampled but not yet read
     const int64_t n_unread = n_before + std::ssize(generation.ids) - session_.n_past();
     pending_.assign(generation.ids.end() - n_unread, generation.ids.end());

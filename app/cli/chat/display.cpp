@@ -10,16 +10,25 @@ AnswerDisplay::AnswerDisplay(ProgressDisplay& progress)
 
 ChatSession::Callbacks AnswerDisplay::callbacks() {
   return {.progress = progress_.callback(),
-          .on_begin =
-              [this](const std::string& prompt) {
-                progress_.clear();
-                text_.emplace(/*wraps=*/true);
-                using Part = chat::ReasoningStream::Part;
-                stream_.emplace(prompt, [this](std::string_view text, Part part) {
-                  show(text, part != Part::answer);
-                });
-              },
-          .on_token = [this](std::string_view text, int64_t) { stream_->push(text); }};
+          .on_begin = [this](const std::string& prompt) { begin(prompt); },
+          .on_token =
+              [this](std::string_view text, int64_t) {
+                if (harmony_) return harmony_->push(text);
+                stream_->push(text);
+              }};
+}
+
+void AnswerDisplay::begin(const std::string& prompt) {
+  progress_.clear();
+  text_.emplace(/*wraps=*/true);
+  if (const std::string header = chat::harmony_header(prompt); !header.empty()) {
+    harmony_.emplace(
+        header, [this](std::string_view text, bool is_reasoning) { show(text, is_reasoning); });
+    return;
+  }
+  using Part = chat::ReasoningStream::Part;
+  stream_.emplace(prompt,
+                  [this](std::string_view text, Part part) { show(text, part != Part::answer); });
 }
 
 void AnswerDisplay::set_dimmed(bool dimmed) {
@@ -36,10 +45,12 @@ void AnswerDisplay::show(std::string_view text, bool is_reasoning) {
 
 void AnswerDisplay::finish() {
   progress_.clear();
-  if (!stream_) return;
-  stream_->finish();
+  if (!stream_ && !harmony_) return;
+  if (stream_) stream_->finish();
+  if (harmony_) harmony_->finish();
   set_dimmed(false);
   stream_.reset();
+  harmony_.reset();
   text_->finish();
   if (is_terminal_) write_stdout("\n");
 }

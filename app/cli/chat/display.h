@@ -4,8 +4,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
+#include "chat/harmony_text.h"
 #include "chat/reasoning.h"
 #include "cli/chat/chat_session.h"
 #include "cli/common/answer_text.h"
@@ -24,14 +26,17 @@ class AnswerDisplay {
   void finish();
 
  private:
+  void begin(const std::string& prompt);
   void show(std::string_view text, bool is_reasoning);
   void set_dimmed(bool dimmed);
 
   ProgressDisplay& progress_;
   bool is_terminal_;
   bool colour_;
-  std::optional<chat::ReasoningStream> stream_;  // while an answer is being written
-  std::optional<AnswerText> text_;               // the same
+  // while an answer is being written: its text, and one of the others, which take it apart
+  std::optional<AnswerText> text_;
+  std::optional<chat::ReasoningStream> stream_;
+  std::optional<chat::HarmonyText> harmony_;
   bool dimmed_ = false;
 };
 

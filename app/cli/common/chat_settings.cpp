@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "chat/harmony.h"
+#include "chat/harmony_prompt.h"
 #include "cli/common/terminal.h"
 #include "eval/common/json_field.h"
 
@@ -124,7 +126,8 @@ Json ChatSettings::messages(const std::string& user) const {
 }
 
 std::vector<int32_t> ChatSettings::tokenize(const Model& model, const std::string& model_path,
-                                            const std::string& prompt, bool add_bos) const {
+                                            const std::string& prompt, bool add_bos,
+                                            bool at_once) const {
   if (!utf8::is_valid(prompt)) fail(ErrorCode::kUsage, "--chat: the prompt is not valid UTF-8");
   const ModelChat chat = model.chat();
   const ChatTemplate chat_template = choose(chat, model_path, false);
@@ -132,7 +135,11 @@ std::vector<int32_t> ChatSettings::tokenize(const Model& model, const std::strin
   add_token_texts(chat, all);
   all["messages"] = messages(prompt);
   all["add_generation_prompt"] = true;
-  return model.tokenize(chat_template.render(all.dump()), add_bos);
+  RenderedChat rendered = chat_template.render(all.dump());
+  if (chat::writes_harmony(chat_template.source())) {
+    rendered.text += chat::harmony_opening({}, at_once, /*continues=*/false);
+  }
+  return model.tokenize(rendered, add_bos);
 }
 
 Json ChatSettings::variables() const {

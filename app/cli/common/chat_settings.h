@@ -42,9 +42,11 @@ class ChatSettings {
   /// The --system message, if given, followed by a user's message.
   Json messages(const std::string& user) const;
   /// Tokens of a prompt as a user's message, after --system and up to where the answer begins.
-  /// Throws kUsage when it is not UTF-8, and as choose() and rendering do.
+  /// `at_once`: the answer has no reasoning, as where a grammar holds from the first token. Throws
+  /// kUsage when it is not UTF-8, and as choose() and rendering do.
   std::vector<int32_t> tokenize(const Model& model, const std::string& model_path,
-                                const std::string& prompt, bool add_bos = true) const;
+                                const std::string& prompt, bool add_bos = true,
+                                bool at_once = false) const;
   /// The variables in --chat-template-kwargs; an object. Throws kUsage.
   Json variables() const;
 

@@ -16,6 +16,8 @@
 #include "base/timer.h"
 #include "base/utf8.h"
 #include "chat/document.h"
+#include "chat/harmony.h"
+#include "chat/harmony_text.h"
 #include "cli/chat/command.h"
 #include "cli/commands.h"
 #include "cli/common/answer_text.h"
@@ -183,13 +185,16 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   const SessionStats before = asking.session().stats();
   if (s.cites) asking.session().trace_answer();
   AnswerText text_out(/*wraps=*/!file.form.template_source.empty());
+  const bool is_harmony = chat::writes_harmony(file.form.template_source);
+  chat::HarmonyText harmony("", [&](std::string_view text, bool) { text_out.write(text); });
   generate(
       asking.session(), sampler, s.limits,
       [&](std::string_view text, int64_t n) {
         if (n == 1) first_token = timer.seconds();
-        text_out.write(text);
+        is_harmony ? harmony.push(text) : text_out.write(text);
       },
       answer);
+  if (is_harmony) harmony.finish();
   text_out.finish();
   if (s.cites) write_stdout("\n" + sources_text(asking.sources(file.form)));
   write_stderr(fmt::format(

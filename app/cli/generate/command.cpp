@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "base/stop_check.h"
 #include "base/timer.h"
+#include "chat/harmony.h"
+#include "chat/harmony_text.h"
 #include "cli/commands.h"
 #include "cli/common/answer_text.h"
 #include "cli/common/policy_options.h"
@@ -81,7 +83,7 @@ bool has_control(const Model& model, std::span<const int32_t> tokens, bool add_b
 
 // The prompt's tokens: its text, or a chat of one message. Says in `report` which it is, and why.
 std::vector<int32_t> tokens_of(const Model& model, const std::string& prompt,
-                               const GenerateSettings& s, RunReport& report) {
+                               const GenerateSettings& s, RunReport& report, bool at_once = false) {
   const bool add_bos = !s.no_bos && !s.saved.loads();  // what continues has no beginning of its own
   const bool has_template = !model.chat().templates.empty();
   report.as_chat = s.as_chat || s.chat.is_given();
@@ -94,8 +96,10 @@ std::vector<int32_t> tokens_of(const Model& model, const std::string& prompt,
     report.has_control = may_be_chat && is_made;
     report.misses_template = has_template && !report.as_chat && !is_made;
   }
-  if (report.as_chat) return s.chat.tokenize(model, s.model.path, prompt, add_bos);
-  return tokens;
+  if (!report.as_chat) return tokens;
+  const ChatTemplate used = s.chat.choose(model.chat(), s.model.path, false);
+  report.is_harmony = chat::writes_harmony(used.source());
+  return s.chat.tokenize(model, s.model.path, prompt, add_bos, at_once || report.grammar);
 }
 
 // A base model goes on until the context is full: its answer is a paragraph, unless the user says
@@ -150,16 +154,24 @@ void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
       report.limits.max_tokens < 0 ? -1 : std::min(report.limits.max_tokens, room + 1);
   progress.clear();
   AnswerText answer(/*wraps=*/report.as_chat);
+  const auto show = [&](std::string_view text) {
+    if (stream_text) answer.write(text);
+  };
+  chat::HarmonyText harmony("", [&](std::string_view text, bool) { show(text); });
   generate(
       session, sampler, report.limits,
       [&](std::string_view text, int64_t n) {
         if (!report.first_token_seconds) report.first_token_seconds = since_prefill.seconds();
-        if (stream_text) answer.write(text);
+        report.is_harmony ? harmony.push(text) : show(text);
         if (show_progress) {
           progress.show_decode(n, most, since_decode.seconds());
         }
       },
       report.generation);
+  if (report.is_harmony) {
+    harmony.finish();
+    report.generation.text = chat::harmony_shown("", report.generation.text);
+  }
   if (stream_text && !report.generation.text.empty()) answer.finish();
 }
 
@@ -187,7 +199,8 @@ int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const 
                       .second = resolve_options(report.session, info),
                       .sampler = report.sampler,
                       .grammar = matcher_of(report, *model),
-                      .limits = report.limits},
+                      .limits = report.limits,
+                      .is_harmony = report.is_harmony},
                      tokens, progress, colour_stdout()));
   return 0;
 }
@@ -223,13 +236,14 @@ std::string shorten(const GenerateSettings& s, const PromptText& prompt,
                     const std::shared_ptr<const Model>& model, ProgressDisplay& progress,
                     RunReport& report) {
   RunReport ignored;
-  const LongRun run = {
-      .model = model,
-      .session = report.session,
-      .n_ctx = context_in_force(s, report.model),
-      .answer_tokens = s.limits.max_tokens,
-      .in_chat = report.as_chat,
-      .tokens_of = [&](const std::string& text) { return tokens_of(*model, text, s, ignored); }};
+  const LongRun run = {.model = model,
+                       .session = report.session,
+                       .n_ctx = context_in_force(s, report.model),
+                       .answer_tokens = s.limits.max_tokens,
+                       .in_chat = report.as_chat,
+                       .tokens_of = [&](const std::string& text) {
+                         return tokens_of(*model, text, s, ignored, true);
+                       }};
   report.shortened = read_long(run, prompt, s.long_mode, progress);
   report.document = std::string_view(prompt.text).substr(0, prompt.document_bytes);
   return report.shortened->condensed.text + prompt.text.substr(prompt.document_bytes);

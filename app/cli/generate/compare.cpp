@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "chat/harmony_text.h"
 #include "cli/common/cache_table.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/terminal.h"
@@ -56,9 +57,10 @@ std::string compare_caches(const Comparison& c, std::span<const int32_t> prompt,
   progress.clear();
   std::string text;
   for (const auto& [options, of] : {std::pair(&c.first, &first), std::pair(&c.second, &second)}) {
-    text +=
-        fmt::format("{}\n{}\n\n", paint(Style::bold, cache_name(options->kv) + ":", colour),
-                    stdout_is_terminal() ? safe_output(of->generation.text) : of->generation.text);
+    const std::string& written = of->generation.text;
+    const std::string answer = c.is_harmony ? chat::harmony_shown("", written) : written;
+    text += fmt::format("{}\n{}\n\n", paint(Style::bold, cache_name(options->kv) + ":", colour),
+                        stdout_is_terminal() ? safe_output(answer) : answer);
   }
   text += fmt::format("{:<24}  {:<16}  {}\n", "", cache_name(c.first.kv), cache_name(c.second.kv));
   for (const CacheTableRow& row : cache_rows(first.run, second.run)) {

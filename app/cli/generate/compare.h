@@ -20,6 +20,7 @@ struct Comparison {
   SamplerConfig sampler;  ///< for both answers, with the same seed
   std::optional<GrammarMatcher> grammar;
   GeneratorOptions limits;
+  bool is_harmony = false;  ///< RunReport::is_harmony
 };
 
 /// Reads and answers the prompt with one cache after the other; returns both answers and the table.

@@ -29,6 +29,7 @@ struct RunReport {
   int64_t n_loaded = 0;          ///< tokens seen by the saved cache that was loaded
   int64_t n_stored = 0;          ///< of the prompt's tokens, those whose rows were stored already
   bool as_chat = false;          ///< the prompt was read as a user's message
+  bool is_harmony = false;       ///< whose answer has channels (chat/harmony.h)
   bool misses_template = false;  ///< the model has a chat template, which the prompt is not made by
   bool has_control = false;      ///< so it was left as it is: it holds control tokens already
   bool continues_text = false;   ///< a base model's answer, without --n-predict
