@@ -100,17 +100,8 @@ void Service::log(const httplib::Request& request, const httplib::Response& resp
   static const std::set<std::string> kAnswering = {
       "/v1/chat/completions", "/v1/completions", "/v1/responses",
       "/v1/messages",         "/api/chat",       "/api/generate"};
-  const bool is_error = response.status >= 400;
-  if (!is_error && request.method == "POST" && kAnswering.contains(request.path)) return;
-  std::string message;
-  if (is_error) {
-    const Json body = Json::parse(response.body, nullptr, false);
-    const Json error = body.is_object() ? body.value("error", Json()) : Json();
-    if (error.is_string()) message = error.get<std::string>();  // Ollama's form
-    if (error.is_object() && error.contains("message") && error["message"].is_string()) {
-      message = error["message"].get<std::string>();
-    }
-  }
+  if (response.status < 400 && request.method == "POST" && kAnswering.contains(request.path)) return;
+  const std::string message = take_written_error();
   log_.replied(log_title(request), request.path, response.status, message);
 }
 

@@ -20,6 +20,8 @@
 namespace snapkv::server {
 namespace {
 
+thread_local std::string written_error;
+
 /// Closes the connection after the answer; what the client is still sending is not read.
 void give_up_connection() {
   if (Connection* connection = Connection::current()) connection->close_after_answer();
@@ -212,8 +214,11 @@ void write_error(const httplib::Request& request, httplib::Response& response,
   if (error.retry_after > 0) {
     response.set_header("Retry-After", std::to_string(error.retry_after));
   }
+  written_error = error.what();
   write_json(response, error_json(request.path, error), error.status);
 }
+
+std::string take_written_error() { return std::exchange(written_error, {}); }
 
 void write_warnings(httplib::Response& response, const std::vector<std::string>& warnings) {
   constexpr size_t kMostBytes = 2000;

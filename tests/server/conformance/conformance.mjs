@@ -385,7 +385,9 @@ let failed = 0;
 try {
   await until(() => /ready: (\S+)/.test(log), "line that says it is ready");
   url = log.match(/ready: (\S+)/)[1];
-  openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
+  // the client's own node-fetch 2 takes whole streams for cut ones in Node.js 20.19 and later
+  const { fetch } = globalThis;
+  openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0, fetch });
   anthropic = new Anthropic({ baseURL: url, apiKey: key, maxRetries: 0 });
   for (const [name, run] of Object.entries(tests)) {
     const begin = performance.now();
