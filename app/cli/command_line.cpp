@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/common/flag_value.h"
 #include "cli/common/llama_flags.h"
 #include "cli/common/output_files.h"
 #include "cli/common/suggest.h"
@@ -223,23 +224,18 @@ void CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::s
 
 // Reports the flag that was typed with an invalid value, as in --json=maybe. CLI11 lets the
 // exceptions of std::stoll through, and those do not name the flag.
-void CommandLine::fail_flag_value(const std::vector<std::string>& args) const {
+void CommandLine::check_flag_values(const std::vector<std::string>& args) const {
   for (const std::string& arg : args) {
     const size_t equals = arg.find('=');
     if (equals == std::string::npos || !arg.starts_with("--")) continue;
     for (const CLI::App* app = &typed(); app != nullptr; app = app->get_parent()) {
       const CLI::Option* option = app->get_option_no_throw(arg.substr(0, equals));
       if (option == nullptr || option->get_expected_min() > 0) continue;
-      try {
-        const std::string& name = option->get_lnames().front();
-        (void)CLI::detail::to_flag_value(option->get_flag_value(name, arg.substr(equals + 1)));
-      } catch (const std::logic_error&) {
-        fail(ErrorCode::kUsage, "{}: expected true or false after the equals sign\n{}", arg,
-             typed_name() + " --help lists the options");
-      }
+      if (flag_value_of(*option, arg.substr(equals + 1))) continue;
+      fail(ErrorCode::kUsage, "{}: expected true or false after the equals sign\n{}", arg,
+           typed_name() + " --help lists the options");
     }
   }
-  throw;  // some other error: rethrows what is being handled
 }
 
 const Command* CommandLine::parse(const std::vector<std::string>& typed) {
@@ -250,10 +246,12 @@ const Command* CommandLine::parse(const std::vector<std::string>& typed) {
     std::reverse(translated.begin(), translated.end());  // the order that CLI11 expects
     root_->parse(translated);
   } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() != 0) check_flag_values(args);
     answer_help(e, args);
     return nullptr;
   } catch (const std::logic_error&) {
-    fail_flag_value(args);
+    check_flag_values(args);
+    throw;  // some other error
   }
   const Command& command = typed_command(commands_);
   config_path_ = apply_environment_and_config(*root_, *command.app, common_);

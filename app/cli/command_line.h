@@ -36,7 +36,7 @@ class CommandLine {
   const CLI::App* bare_command(const std::vector<std::string>& words) const;
   std::string usage() const;
   void answer_help(const CLI::ParseError& e, const std::vector<std::string>& args);
-  [[noreturn]] void fail_flag_value(const std::vector<std::string>& args) const;
+  void check_flag_values(const std::vector<std::string>& args) const;
   std::string unknown_options(const std::vector<std::string>& args) const;
   CLI::App& typed() const;
   std::string typed_name() const;

@@ -75,14 +75,14 @@ struct FakeHub::Servers {
                    [this](const auto& req, auto& res) { resolve(req, res); });
     storage.server.Get(R"(/repos/([^/]+/[^/]+)/(.+))", [this](const auto& req, auto& res) {
       note(req, false);
-      content(hub_.repos[req.matches[1]][req.matches[2]], res);
+      content(hub_.repos[req.matches[1]][req.matches[2]], req, res);
     });
     storage.server.Get(R"(/files/(.+))", [this](const auto& req, auto& res) {
       note(req, false);
       const auto at = hub_.files.find(req.matches[1]);
       if (at == hub_.files.end()) return answer_error(res, 404, "NotFound");
       res.set_header("ETag", "\"" + sha256_of(at->second.content) + "\"");
-      content(at->second, res);
+      content(at->second, req, res);
     });
     api.start();
     storage.start();
@@ -156,7 +156,7 @@ struct FakeHub::Servers {
     res.set_redirect(storage.address() + "/repos/" + repo + "/" + path, 302);
   }
 
-  void content(const File& file, httplib::Response& res) {
+  void content(const File& file, const httplib::Request& req, httplib::Response& res) {
     if (takes_one(hub_.n_failures)) {
       if (!hub_.retry_after.empty()) res.set_header("Retry-After", hub_.retry_after);
       return answer_error(res, hub_.failing_status, "Failing");
@@ -177,6 +177,7 @@ struct FakeHub::Servers {
     };
     if (hub_.ignores_ranges) {
       res.status = 200;
+      const_cast<httplib::Request&>(req).ranges.clear();  // newer versions would answer with 416
       res.set_chunked_content_provider("application/octet-stream",
                                        [send, &file](size_t offset, httplib::DataSink& sink) {
                                          if (offset < file.content.size()) {

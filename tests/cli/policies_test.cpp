@@ -137,7 +137,7 @@ TEST(Policies, ErrorsNameTheOption) {
 TEST(Policies, HelpSaysWhoseParametersTheyAre) {
   const Result r = run({"generate", "--help-all"});
   for (const char* part : {"for chunkkv:", "Rows kept or dropped together; at least 1",
-                           "--kv-sinks N=0; expected-attention: 4", "odd and from 1 to 65535"}) {
+                           "--kv-sinks N", "0; expected-attention: 4", "odd and from 1 to 65535"}) {
     EXPECT_NE(r.out.find(part), std::string::npos) << part << " is missing in\n" << r.out;
   }
   EXPECT_NE(r.out.find("--kv-kernel N=7; snapkv-max: 15, or what"), std::string::npos) << r.out;

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/common/flag_value.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/settings.h"
 #include "cli/common/suggest.h"
@@ -252,18 +253,12 @@ void read_table(const CLI::App& app, const toml::table& table, const std::string
   }
 }
 
-// Reads a flag's value. CLI11 lets the exceptions of std::stoll through, and those do not explain.
+// Reads a flag's value.
 std::string flag_value(const CLI::Option& option, const std::string& value,
                        const std::string& origin) {
-  const std::string& name = option.get_lnames().front();
-  try {
-    std::string flag = option.get_flag_value(name, value);
-    (void)CLI::detail::to_flag_value(flag);  // check it as the option's callback will
-    return flag;
-  } catch (const std::logic_error&) {
-    fail(ErrorCode::kUsage, "{}: {} is '{}', expected true or false", origin, name,
-         terminal_text(value, 100));
-  }
+  if (const auto flag = flag_value_of(option, value)) return *flag;
+  fail(ErrorCode::kUsage, "{}: {} is '{}', expected true or false", origin,
+       option.get_lnames().front(), terminal_text(value, 100));
 }
 
 // Sets an option as if it had been typed; `origin` names the source of the value.
