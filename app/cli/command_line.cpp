@@ -253,6 +253,7 @@ const Command* CommandLine::parse(const std::vector<std::string>& typed) {
     check_flag_values(args);
     throw;  // some other error
   }
+  check_flag_values(args);
   const Command& command = typed_command(commands_);
   config_path_ = apply_environment_and_config(*root_, *command.app, common_);
   return &command;

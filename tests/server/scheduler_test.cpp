@@ -250,7 +250,7 @@ TEST(Scheduler, ARequestEndsWhenItsTimeIsOver) {
 TEST(Scheduler, RefusesWhatItCanNeverServe) {
   SchedulerOptions options = options_of();
   options.session.n_ctx = 2000;
-  options.kv_memory = size_t{12} << 20;
+  options.kv_memory = size_t{14} << 20;
   options.max_queue = 2;
   Scheduler scheduler(model(), options);
   std::string message;
