@@ -20,6 +20,21 @@ suite_of() {
   esac
 }
 
+# use_root [ROOT]: sets `root` to ROOT, or to a temporary folder that goes when the script ends.
+use_root() {
+  root=${1:-}
+  if [ -z "$root" ]; then
+    root=$(mktemp -d)
+    trap 'leave_root "$root"' EXIT
+  fi
+}
+leave_root() {
+  for folder in proc dev ccache data; do
+    if mountpoint -q "$1/$folder"; then umount -l "$1/$folder"; fi
+  done
+  rm -rf --one-file-system "$1"
+}
+
 # make_root SUITE FOLDER [debootstrap's argument...]: a minimal system, unless FOLDER has one of an earlier
 # run. The mirror is MIRROR, or the first of this system, which must be Debian's.
 make_root() {
@@ -38,16 +53,6 @@ make_root() {
   fi
   # a mirror may be a copy of some weeks ago, and sid's lists say that they expire after one
   echo 'Acquire::Check-Valid-Until "false";' >"$root/etc/apt/apt.conf.d/90old-mirror"
-}
-
-# share_authorities ROOT: makes it trust the authorities that were added to this system (those of a proxy),
-# too. It must have the package ca-certificates.
-share_authorities() {
-  for file in /usr/local/share/ca-certificates/*.crt; do
-    [ -e "$file" ] || return 0
-    cp "$file" "$1/usr/local/share/ca-certificates/"
-  done
-  inside "$1" update-ca-certificates >/dev/null 2>&1
 }
 
 # mount_system ROOT: what programs expect of a running system. The mounts end with the namespace.

@@ -10,24 +10,12 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/debian_root.sh"
-release=${1:-13} goal=${2:-demo} root=${3:-}
+release=${1:-13} goal=${2:-demo}
 suite=$(suite_of "$release")
 case "$goal" in demo | test) ;; *) echo "usage: $0 [12|13|sid] [demo|test] [ROOT]" >&2; exit 2 ;; esac
 enter_namespace "$0" "$@"
 
-temporary=""
-if [ -z "$root" ]; then
-  root=$(mktemp -d)
-  temporary=$root
-fi
-leave() {
-  [ -n "$temporary" ] || return 0
-  for folder in proc dev ccache data; do
-    if mountpoint -q "$root/$folder"; then umount -l "$root/$folder"; fi
-  done
-  rm -rf --one-file-system "$temporary"
-}
-trap leave EXIT
+use_root "${3:-}"
 log=$here/../build/try-debian-$release.log
 mkdir -p "$here/../build"
 

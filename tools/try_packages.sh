@@ -11,16 +11,7 @@ if [ $# -lt 1 ] || [ $# -gt 2 ]; then
 fi
 enter_namespace "$0" "$@"
 packages=$1
-root=${2:-}
-temporary=""
-if [ -z "$root" ]; then
-  root=$(mktemp -d)
-  temporary=$root
-fi
-leave() {
-  [ -z "$temporary" ] || { umount -l "$root/proc" "$root/dev"; rm -rf --one-file-system "$temporary"; }
-}
-trap leave EXIT
+use_root "${2:-}"
 
 make_root "$(suite_of 12)" "$root"
 rm -rf "$root/packages"

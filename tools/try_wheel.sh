@@ -13,20 +13,7 @@ fi
 suite=$(suite_of "${2:-13}")
 enter_namespace "$0" "$@"
 wheels=$1
-root=${3:-}
-temporary=""
-if [ -z "$root" ]; then
-  root=$(mktemp -d)
-  temporary=$root
-fi
-leave() {
-  [ -n "$temporary" ] || return 0
-  for folder in proc dev; do
-    if mountpoint -q "$root/$folder"; then umount -l "$root/$folder"; fi
-  done
-  rm -rf --one-file-system "$temporary"
-}
-trap leave EXIT
+use_root "${3:-}"
 
 make_root "$suite" "$root"
 mount_system "$root"
@@ -40,7 +27,6 @@ cp "$wheels"/*.whl "$root/snapkv/wheels"
 inside "$root" apt-get update -qq
 inside "$root" apt-get install -y -qq --no-install-recommends python3-venv ca-certificates >"$root/snapkv/log" 2>&1 ||
   { cat "$root/snapkv/log" >&2; exit 1; }
-share_authorities "$root"
 inside "$root" sh -c '. /etc/os-release; echo "$PRETTY_NAME"; cat /etc/debian_version; python3 --version'
 inside "$root" python3 -B /snapkv/tools/check_wheel.py /snapkv/wheels
 echo "Debian ${2:-13}: the wheel works"
