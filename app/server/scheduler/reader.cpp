@@ -33,8 +33,9 @@ KvReport report_of(const Job& job) {
   const ModelInfo& info = session.model().info();
   for (int il = 0; il < info.n_layer; ++il) {
     auto& heads = kv.positions.emplace_back();
-    for (int h = 0; h < info.layers[il].n_head_kv; ++h)
+    for (int h = 0; h < info.layers[il].n_head_kv; ++h) {
       heads.push_back(session.cached_positions(il, h));
+    }
   }
   return kv;
 }
