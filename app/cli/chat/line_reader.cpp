@@ -46,7 +46,7 @@ LineReader::Line PipeReader::read(const std::string&, const std::string&) {
     if (at_end_) return buffer_.empty() ? Line{Line::Kind::end} : take(buffer_.size(), 0);
     if (interrupted()) return {Line::Kind::interrupted};
     char block[65536];
-    const ssize_t n = ::read(STDIN_FILENO, block, sizeof block);
+    const ssize_t n = read_unless_interrupted(STDIN_FILENO, block, sizeof block);
     if (n > 0) buffer_.append(block, static_cast<size_t>(n));
     if (n == 0) at_end_ = true;
     if (n < 0 && errno != EINTR) {

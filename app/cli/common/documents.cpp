@@ -20,13 +20,13 @@ class StdinPatience {
   explicit StdinPatience(bool may_be_left_out) : may_be_left_out_(may_be_left_out) {}
 
   bool wait() {
-    pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    if (!said_ && poll(&input, 1, is_begun_ ? kPauseMs : kFirstMs) == 0) {
+    const bool has_waited = !said_ && !wait_for_input(STDIN_FILENO, is_begun_ ? kPauseMs : kFirstMs);
+    if (has_waited && !interrupted()) {
       write_stderr(note());
       said_ = true;
     }
     is_begun_ = true;
-    return !interrupted();
+    return wait_for_input(STDIN_FILENO);
   }
 
  private:

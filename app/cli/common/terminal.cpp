@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -86,6 +87,27 @@ void write_styled_stderr(std::string_view text) {
   write_all(STDERR_FILENO, text);  // a failure could be reported nowhere
 }
 
+bool wait_for_input(int fd, int limit_ms) {
+  constexpr int kSignalCheckMs = 200;
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(limit_ms);
+  while (!interrupted() && (limit_ms < 0 || Clock::now() < end)) {
+    pollfd input = {.fd = fd, .events = POLLIN, .revents = 0};
+    const int ready = poll(&input, 1, kSignalCheckMs);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // read() says what is wrong
+  }
+  return false;
+}
+
+ssize_t read_unless_interrupted(int fd, char* data, size_t size) {
+  while (wait_for_input(fd)) {
+    const ssize_t n = read(fd, data, size);
+    if (n >= 0 || (errno != EINTR && errno != EAGAIN)) return n;
+  }
+  errno = EINTR;
+  return -1;
+}
+
 std::string read_text(const std::string& path, size_t most) {
   const bool from_stdin = path == "-";
   const std::string what = from_stdin ? "standard input" : path;
@@ -96,7 +118,7 @@ std::string read_text(const std::string& path, size_t most) {
   char block[65536];
   int error = 0;
   while (error == 0 && !interrupted() && text.size() <= most) {
-    const ssize_t n = read(fd, block, sizeof block);
+    const ssize_t n = read_unless_interrupted(fd, block, sizeof block);
     if (n == 0) break;
     if (n > 0) {
       text.append(block, static_cast<size_t>(n));

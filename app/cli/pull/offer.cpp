@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // find_or_pull_model(): snapkv run offers to fetch a model that is not on this machine.
-#include <errno.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -19,9 +18,8 @@ std::string read_answer() {
   std::string line;
   while (true) {
     char c = 0;
-    const ssize_t n = read(STDIN_FILENO, &c, 1);
+    const ssize_t n = read_unless_interrupted(STDIN_FILENO, &c, 1);
     if (interrupted()) fail(ErrorCode::kCancelled, "stopped by {}", interruption());
-    if (n < 0 && errno == EINTR) continue;
     if (n <= 0 || c == '\n') return line;
     line += c;
   }
