@@ -130,20 +130,46 @@ bool softcap(const Backend&, const Tensor& x, float cap) {
   return x.numel() > 0;
 }
 
-bool short_conv(const Backend& backend, const ShortConv& c) {
-  SNAPKV_CHECK(is_f32(c.in, {kAny, 3, kAny}));
-  const int64_t n = c.in.shape[0], d = c.in.shape[2];
-  SNAPKV_CHECK(is_f32(c.weight, {d, kAny}) && c.weight.shape[1] >= 2 &&
-               c.weight.shape[1] <= kMostTaps);
-  SNAPKV_CHECK(is_activation(backend, c.out, {n, d}));
+bool split(const Backend&, const Tensor& x, std::span<const Tensor> parts) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+  int64_t d = 0;
+  for (const Tensor& part : parts) {
+    SNAPKV_CHECK(is_f32(part, {x.shape[0], kAny}));
+    d += part.shape[1];
+  }
+  SNAPKV_CHECK(d == x.shape[1]);
+  return x.numel() > 0;
+}
+
+void check_sequences(std::span<const SequenceRows> sequences, int64_t n) {
   int64_t end = 0;
-  for (const SequenceRows& rows : c.sequences) {
+  for (const SequenceRows& rows : sequences) {
     SNAPKV_CHECK(rows.begin == end && rows.end > rows.begin);
     SNAPKV_CHECK(rows.from != nullptr && rows.to != nullptr && rows.from != rows.to);
     end = rows.end;
   }
   SNAPKV_CHECK(end == n);
+}
+
+bool short_conv(const Backend& backend, const ShortConv& c) {
+  SNAPKV_CHECK(is_f32(c.in, {kAny, 3, kAny}) || is_f32(c.in, {kAny, 1, kAny}));
+  const int64_t n = c.in.shape[0], d = c.in.shape[2];
+  SNAPKV_CHECK(is_f32(c.weight, {d, kAny}) && c.weight.shape[1] >= 2 &&
+               c.weight.shape[1] <= kMostTaps);
+  SNAPKV_CHECK(is_activation(backend, c.out, {n, d}));
+  check_sequences(c.sequences, n);
   return n * d > 0;
+}
+
+bool delta_rule(const Backend&, const DeltaRule& r) {
+  SNAPKV_CHECK(is_f32(r.out, {kAny, kAny, kAny}));
+  const int64_t n = r.out.shape[0];
+  SNAPKV_CHECK(r.n_head_k > 0 && r.d_k > 0 && r.n_head() % r.n_head_k == 0 && r.eps >= 0.0f);
+  SNAPKV_CHECK(is_f32(r.qkv, {n, r.n_qkv()}));
+  SNAPKV_CHECK(is_f32(r.decay, {n, r.n_head()}) && is_f32(r.beta, {n, r.n_head()}));
+  SNAPKV_CHECK(is_f32(r.rate, {r.n_head()}) && is_f32(r.decay_bias, {r.n_head()}));
+  check_sequences(r.sequences, n);
+  return r.out.numel() > 0;
 }
 
 bool rope(const Backend&, const Tensor& x, std::span<const int32_t> pos,

@@ -54,6 +54,7 @@ enum class Activation {
   /// is x or kClampedLimit if that is less, and clamp(y) lies within -kClampedLimit ...
   /// kClampedLimit.
   clamped_swiglu,
+  sigmoid,  // 1 / (1 + exp(-x)): a gate
 };
 inline constexpr float kClampedAlpha = 1.702f;
 inline constexpr float kClampedLimit = 7.0f;
@@ -170,16 +171,48 @@ struct SequenceRows {
   void* to = nullptr;          // not the memory of `from`
 };
 
-/// A short convolution with gates (LFM2, arXiv 2511.23404). With b, c and x the three parts of a
-/// row of `in`, y = b * x, and k = kernel_size, along each sequence:
-///   out[t, i] = c[t, i] * sum over j < k of weight[i, j] * y[t - (k - 1) + j, i]
+/// A short convolution along each sequence. With k = kernel_size,
+///   z[t, i] = sum over j < k of weight[i, j] * y[t - (k - 1) + j, i]
+/// - With gates (LFM2, arXiv 2511.23404) a row of `in` has three parts b, c and x; y = b * x and
+///   out = c * z.
+/// - Without, a row has one part, y; out = silu(z).
 /// A sequence's state is y of its last k - 1 rows, [k - 1, d] f32; zeros at its beginning.
 inline constexpr int64_t kMostTaps = 16;  // of kernel_size, at least 2
 struct ShortConv {
-  Tensor in;                                // [n, 3, d] f32: b, c, x
+  Tensor in;                                // [n, 3, d] f32: b, c, x; or [n, 1, d]: y
   Tensor weight;                            // [d, kernel_size] f32, a weight
   std::span<const SequenceRows> sequences;  // all n rows, in order
   Tensor out;                               // [n, d] f32 or compute dtype
+};
+
+/// The gated delta rule (arXiv 2412.06464, eq. 10) along each sequence. In each head, with q' and k'
+/// the queries and keys divided by sqrt(|x|^2 + eps), q' also by sqrt(d_k), and with
+///   g[t] = exp(rate * softplus(decay[t] + decay_bias)), b[t] = 1 / (1 + exp(-beta[t])),
+/// the state S [d_k, d_v] of the head becomes
+///   S[t] = g[t] S[t-1] + k'[t] (b[t] (v[t] - g[t] S[t-1]^T k'[t]))^T,  and out[t] = S[t]^T q'[t].
+/// A sequence's state is S of each head, [n_head, d_k, d_v] f32; zeros at its beginning.
+struct DeltaRule {
+  Tensor qkv;         // [n, n_qkv()] f32: queries and keys of n_head_k heads, values of n_head heads
+  Tensor decay;       // [n, n_head] f32
+  Tensor beta;        // [n, n_head] f32
+  Tensor rate;        // [n_head] f32, below 0; a weight
+  Tensor decay_bias;  // [n_head] f32, a weight
+  int64_t n_head_k = 0;  // divides n_head
+  int64_t d_k = 0;
+  /// Which queries and keys head h has: those of head h % n_head_k, else of h / (n_head / n_head_k).
+  bool keys_take_turns = false;
+  float eps = 1e-6f;
+  std::span<const SequenceRows> sequences;  // all n rows, in order
+  Tensor out;                               // [n, n_head, d_v] f32
+
+  int64_t n_head() const { return out.shape[1]; }
+  int64_t d_v() const { return out.shape[2]; }
+  int64_t n_qkv() const { return 2 * n_head_k * d_k + n_head() * d_v(); }
+  int64_t n_state() const { return n_head() * d_k * d_v(); }
+  /// The head of queries and keys that head h has.
+  int64_t key_head(int64_t h) const {
+    return keys_take_turns ? h % n_head_k : h / (n_head() / n_head_k);
+  }
 };
 
 /// The rows of one KV head of one sequence.

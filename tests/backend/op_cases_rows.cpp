@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "tests/backend/op_cases.h"
 
@@ -175,7 +176,7 @@ OpCases rope_cases() {
 // multiplies that error by |s|: this is negligible except where x e^-|s| is large.
 OpCases activate_cases() {
   OpCases cases;
-  constexpr const char* kNames[] = {"silu", "gelu_tanh", "clamped_swiglu"};
+  constexpr const char* kNames[] = {"silu", "gelu_tanh", "clamped_swiglu", "sigmoid"};
   const auto add = [&](Activation f, int64_t n, int64_t d, bool from_bf16, bool to_bf16,
                        bool has_factor) {
     const auto run_into = [=](const Place& at, bool in_place) -> Results {
@@ -205,7 +206,8 @@ OpCases activate_cases() {
                               : OpCase::Run());
     if (n * d > 1000) c.only_fast();
   };
-  for (const Activation f : {Activation::silu, Activation::gelu_tanh, Activation::clamped_swiglu}) {
+  for (const Activation f : {Activation::silu, Activation::gelu_tanh, Activation::clamped_swiglu,
+                             Activation::sigmoid}) {
     for (const int64_t n : {0, 1, 2, 9}) {
       for (const int64_t d : {1, 15, 32, 333, 1536, 8195}) {
         for (const int types : {0, 1, 2, 3}) add(f, n, d, types & 1, types & 2, true);
@@ -283,43 +285,59 @@ OpCases softcap_cases() {
   return cases;
 }
 
+namespace {
+
+/// Sequences of these lengths, with random states before them.
+struct Sequences {
+  Sequences(const Place& at, const std::vector<int64_t>& lengths, int64_t n_state, bool in_pieces)
+      : before(at.put(random_tensor({std::ssize(lengths), n_state}, 3))),
+        between(at.zeros({std::ssize(lengths), n_state})),
+        after(at.zeros({std::ssize(lengths), n_state})) {
+    int64_t begin = 0;
+    for (int64_t s = 0; s < std::ssize(lengths); ++s) {
+      const int64_t end = begin + lengths[s];
+      const void* from = before.view().at<void>(s);
+      void* const to = after.view().at<void>(s);
+      if (in_pieces && lengths[s] > 1) {
+        void* const middle = between.view().at<void>(s);
+        rows.push_back({begin, begin + 1, from, middle});
+        rows.push_back({begin + 1, end, middle, to});
+      } else {
+        rows.push_back({begin, end, from, to});
+      }
+      begin = end;
+    }
+  }
+
+  DeviceTensor before, between, after;  // [n_sequences, n_state]
+  std::vector<SequenceRows> rows;
+};
+
+int64_t sum(const std::vector<int64_t>& lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+}
+
+}  // namespace
+
 // Sums of k products in f32. Each sequence gives its state, so a text may be cut anywhere.
 OpCases short_conv_cases() {
   OpCases cases;
-  const auto add = [&](std::vector<int64_t> lengths, int64_t d, int64_t k, DType to) {
+  const auto add = [&](std::vector<int64_t> lengths, int64_t d, int64_t k, DType to,
+                       bool gates = true) {
     const auto run = [=](const Place& at, bool in_pieces) -> Results {
-      int64_t n = 0;
-      for (const int64_t length : lengths) n += length;
-      const DeviceTensor in = at.put(random_tensor({n, 3, d}, 1));
+      const int64_t n = sum(lengths);
+      const DeviceTensor in = at.put(random_tensor({n, gates ? 3 : 1, d}, 1));
       const DeviceTensor weight = at.put(random_tensor({d, k}, 2));
       const DType type = to == DType::f32 ? DType::f32 : at.compute;
       const DeviceTensor out = at.zeros({n, d}, at.result(type));
-      const int64_t n_states = std::ssize(lengths);
-      const DeviceTensor before = at.put(random_tensor({n_states, (k - 1) * d}, 3));
-      const DeviceTensor between = at.zeros({n_states, (k - 1) * d});
-      const DeviceTensor after = at.zeros({n_states, (k - 1) * d});
-      std::vector<SequenceRows> rows;
-      int64_t begin = 0;
-      for (int64_t s = 0; s < n_states; ++s) {
-        const int64_t end = begin + lengths[s];
-        const void* from = before.view().at<void>(s);
-        void* const to_state = after.view().at<void>(s);
-        if (in_pieces && lengths[s] > 1) {
-          void* const middle = between.view().at<void>(s);
-          rows.push_back({begin, begin + 1, from, middle});
-          rows.push_back({begin + 1, end, middle, to_state});
-        } else {
-          rows.push_back({begin, end, from, to_state});
-        }
-        begin = end;
-      }
-      ops::short_conv(at, {in, weight, rows, out});
+      const Sequences sequences(at, lengths, (k - 1) * d, in_pieces);
+      ops::short_conv(at, {in, weight, sequences.rows, out});
       Results results = out.host();
-      results.push_back(after.host());
+      results.push_back(sequences.after.host());
       return results;
     };
-    std::string name =
-        fmt::format("{} of {} by {} to {}", fmt::join(lengths, ", "), d, k, snapkv::name(to));
+    std::string name = fmt::format("{} of {} by {} to {}{}", fmt::join(lengths, ", "), d, k,
+                                   snapkv::name(to), gates ? "" : " without gates");
     OpCase& c = cases.emplace_back(
         std::move(name), [=](const Place& at) { return run(at, false); },
         rounded_if(to == DType::bf16, {1e-5, 1e-6}));
@@ -333,8 +351,81 @@ OpCases short_conv_cases() {
       add({9, 1, 2, 30}, 96, k, to);
       add({5}, 1, k, to);
       add({33, 40}, 2049, k, to);
+      add({9, 1, 2, 30}, 96, k, to, /*gates=*/false);
+      add({5, 6}, 1025, k, to, /*gates=*/false);
     }
   }
+  return cases;
+}
+
+// The same values in another place.
+OpCases split_cases() {
+  OpCases cases;
+  for (const int64_t n : {0, 1, 40}) {
+    for (const std::vector<int64_t>& widths : {std::vector<int64_t>{5}, {1, 2}, {64, 64}, {3, 0, 500}}) {
+      cases.emplace_back(
+          fmt::format("{} rows into {}", n, fmt::join(widths, ", ")),
+          [=](const Place& at) -> Results {
+            const DeviceTensor x = at.put(random_tensor({n, sum(widths)}, 1));
+            std::vector<DeviceTensor> parts;
+            for (const int64_t width : widths) parts.push_back(at.zeros({n, width}));
+            ops::split(at, x, std::vector<Tensor>(parts.begin(), parts.end()));
+            return parts;
+          },
+          Bound{});
+    }
+  }
+  return cases;
+}
+
+// Sums in f32 of d_k products, over tokens whose keys have length 1, in several orders. Values that
+// cancel keep the error of the state that they came from, so the bound is relative to the whole.
+OpCases delta_rule_cases() {
+  OpCases cases;
+  const auto add = [&](std::vector<int64_t> lengths, int64_t n_head_k, int64_t n_head, int64_t d_k,
+                       int64_t d_v, bool in_pieces = false) {
+    const auto run = [=](const Place& at) -> Results {
+      const int64_t n = sum(lengths);
+      TestTensor rates = random_tensor({n_head}, 5);
+      for (int64_t h = 0; h < n_head; ++h) rates.as()[h] = -std::abs(rates.as()[h]);
+      const DeviceTensor out = at.zeros({n, n_head, d_v});
+      const DeviceTensor decay = at.put(random_tensor({n, n_head}, 2, DType::f32, 3.0f));
+      const DeviceTensor beta = at.put(random_tensor({n, n_head}, 4, DType::f32, 3.0f));
+      const DeviceTensor rate = at.put(rates), bias = at.put(random_tensor({n_head}, 6));
+      DeltaRule r = {.qkv = {},
+                     .decay = decay,
+                     .beta = beta,
+                     .rate = rate,
+                     .decay_bias = bias,
+                     .n_head_k = n_head_k,
+                     .d_k = d_k,
+                     .keys_take_turns = d_k % 2 == 0,
+                     .sequences = {},
+                     .out = out};
+      const DeviceTensor qkv = at.put(random_tensor({n, r.n_qkv()}, 1));
+      const Sequences sequences(at, lengths, r.n_state(), in_pieces);
+      r.qkv = qkv;
+      r.sequences = sequences.rows;
+      ops::delta_rule(at, r);
+      Results results = out.host();
+      results.push_back(sequences.after.host());
+      return results;
+    };
+    OpCase& c = cases.emplace_back(
+        fmt::format("{} with {} of {} heads of {} x {}{}", fmt::join(lengths, ", "), n_head_k,
+                    n_head, d_k, d_v, in_pieces ? " in pieces" : ""),
+        run, Bound::of_norm(2e-6));
+    if (sum(lengths) * n_head * d_k * d_v > 300'000) c.only_fast();
+  };
+  add({1}, 1, 1, 1, 1);
+  for (const bool in_pieces : {false, true}) {
+    for (const int64_t n : {2, 3, 4, 5, 9}) add({n}, 2, 4, 16, 32, in_pieces);
+    add({1, 1, 1}, 2, 2, 24, 40, in_pieces);  // a decode step
+    add({7, 1, 2}, 1, 3, 7, 51, in_pieces);
+    add({70, 129}, 2, 4, 64, 48, in_pieces);
+  }
+  add({130}, 2, 4, 128, 128);
+  add({1, 1}, 8, 16, 128, 128);
   return cases;
 }
 

@@ -107,6 +107,46 @@ TEST_F(RefOps, ShortConvSeesTheLastInputsOfItsSequence) {
   EXPECT_TRUE(all_close(after.values(), {3, 2, 0, 4}, kExact));
 }
 
+TEST_F(RefOps, ShortConvWithoutGatesIsSiluOfTheSum) {
+  const TestTensor in({2, 1, 1}, Values{kLn2, 0}), weight({1, 2}, Values{1, 1}), out({2, 1});
+  const TestTensor before({1, 1}, Values{0}), after({1, 1});
+  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)}};
+  ops::short_conv(*backend_, {in, weight, rows, out});  // 1 / (1 + exp(-ln 2)) = 2 / 3
+  EXPECT_TRUE(all_close(out.values(), {kLn2 * 2 / 3, kLn2 * 2 / 3}, kRounded));
+  EXPECT_TRUE(all_close(after.values(), {0}, kExact));
+}
+
+TEST_F(RefOps, SplitCutsRows) {
+  const TestTensor x({2, 3}, Values{1, 2, 3, 4, 5, 6}), a({2, 1}), b({2, 2});
+  ops::split(*backend_, x, std::array<Tensor, 2>{a, b});
+  EXPECT_TRUE(all_close(a.values(), {1, 4}, kExact));
+  EXPECT_TRUE(all_close(b.values(), {2, 3, 5, 6}, kExact));
+}
+
+TEST_F(RefOps, DeltaRuleForgetsAndCorrects) {
+  // one head with keys of 2 values and a value of 1; the key is (3, 4) / 5, the query (1, 0)
+  const TestTensor qkv({2, 5}, Values{2, 0, 3, 4, 10, /**/ 2, 0, 3, 4, 10});
+  // softplus(0) = ln 2: the state is halved; beta = sigmoid(0) = 1 / 2
+  const TestTensor zero({2, 1}), rate({1}, Values{-1}), bias({1}), out({2, 1, 1});
+  const TestTensor before({1, 2}, Values{10, 20}), after({1, 2});
+  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)}};
+  ops::delta_rule(*backend_, {.qkv = qkv,
+                              .decay = zero,
+                              .beta = zero,
+                              .rate = rate,
+                              .decay_bias = bias,
+                              .n_head_k = 1,
+                              .d_k = 2,
+                              .eps = 0.0f,
+                              .sequences = rows,
+                              .out = out});
+  // (5, 10) holds 11 for the key, so half of -1 is added to it: (4.7, 9.6); then (2.35, 4.8) holds
+  // 5.25, and half of 4.75 is added: (3.775, 6.7)
+  const float root = std::sqrt(0.5f);
+  EXPECT_TRUE(all_close(out.values(), {4.7f * root, 3.775f * root}, kRounded));
+  EXPECT_TRUE(all_close(after.values(), {3.775f, 6.7f}, kRounded));
+}
+
 TEST_F(RefOps, ProjectAddsBiasAndAccumulates) {
   const TestTensor x({2, 2}, Values{1, 2, 0, -1});
   const TestTensor w({3, 2}, Values{3, 4, 5, 6, 7, 8});

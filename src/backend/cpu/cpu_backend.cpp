@@ -58,6 +58,9 @@ class CpuKernels final : public Kernels {
                         const RopeFrequencies& frequencies) override {
     return cpu::rope_workspace(ctx_, x, pos, frequencies);
   }
+  size_t delta_rule_workspace(const DeltaRule& r) override {
+    return cpu::delta_rule_workspace(ctx_, r);
+  }
   size_t project_workspace(const Tensor& x, std::span<const Projection> projections) override {
     return cpu::project_workspace(ctx_, x, projections);
   }

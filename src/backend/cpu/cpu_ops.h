@@ -16,6 +16,7 @@ namespace snapkv::cpu {
 // read; ops that are not here take none.
 size_t rope_workspace(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
                       const RopeFrequencies& frequencies);
+size_t delta_rule_workspace(const CpuContext& ctx, const DeltaRule& r);
 size_t project_workspace(const CpuContext& ctx, const Tensor& x,
                          std::span<const Projection> projections);
 size_t pack_workspace(const CpuContext& ctx, const Tensor& weight, const PackedWeight& packed);

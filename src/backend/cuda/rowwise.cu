@@ -186,7 +186,7 @@ Grid element_grid(int64_t n) {
   return {dim3(std::min<int64_t>(blocks, 65536)), dim3(kElementThreads)};
 }
 
-// Every activation here is x sigmoid(s), see cpu/rowwise.cpp.
+// Every activation but the sigmoid itself is x sigmoid(s), see cpu/rowwise.cpp.
 template <Activation activation>
 __device__ __forceinline__ float activated(float x) {
   float s = x;
@@ -197,7 +197,7 @@ __device__ __forceinline__ float activated(float x) {
     x = x > kClampedLimit ? kClampedLimit : x;  // NaN stays
     s = kClampedAlpha * x;
   }
-  return x / (1.0f + expf(-s));
+  return (activation == Activation::sigmoid ? 1.0f : x) / (1.0f + expf(-s));
 }
 
 // What f(x) is multiplied with.
@@ -219,6 +219,17 @@ __global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* o
     float v = activated<activation>(to_float(x[i]));
     if (factor != nullptr) v *= factor_of<activation>(to_float(factor[i]));
     out[i] = from_float<Out>(v);
+  }
+}
+
+// Columns [begin, begin + n_part) of rows of n_cols; n is what all rows have of them.
+__global__ void split_kernel(const float* x, int64_t begin, int64_t n_part, int64_t n_cols,
+                             int64_t n, float* part) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
+    part[i] = x[i / n_part * n_cols + begin + i % n_part];
   }
 }
 
@@ -362,6 +373,18 @@ void rope(Context& ctx, const Tensor& x, std::span<const int32_t> pos,
               frequencies.magnitude);
 }
 
+void split(Context& ctx, const Tensor& x, std::span<const Tensor> parts) {
+  int64_t begin = 0;
+  for (const Tensor& part : parts) {
+    const int64_t n = part.numel();
+    if (n > 0) {
+      start_early(ctx, element_grid(n), split_kernel, static_cast<const float*>(x.data), begin,
+                  part.shape[1], x.shape[1], n, static_cast<float*>(part.data));
+    }
+    begin += part.shape[1];
+  }
+}
+
 void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor& factor,
               const Tensor& out) {
   switch (activation) {
@@ -371,6 +394,8 @@ void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor
       return activate_types<Activation::gelu_tanh>(ctx, x, factor, out);
     case Activation::clamped_swiglu:
       return activate_types<Activation::clamped_swiglu>(ctx, x, factor, out);
+    case Activation::sigmoid:
+      return activate_types<Activation::sigmoid>(ctx, x, factor, out);
   }
 }
 

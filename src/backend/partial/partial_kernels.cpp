@@ -38,6 +38,12 @@ const RopeFrequencies& on_host(HostCopies&, const RopeFrequencies& frequencies) 
 
 Tensor on_host(HostCopies& copies, const Tensor& t) { return copies.tensor(t); }
 
+std::vector<Tensor> on_host(HostCopies& copies, std::span<const Tensor> tensors) {
+  std::vector<Tensor> all;
+  for (const Tensor& t : tensors) all.push_back(copies.tensor(t));
+  return all;
+}
+
 std::vector<Projection> on_host(HostCopies& copies, std::span<const Projection> projections) {
   std::vector<Projection> all(projections.begin(), projections.end());
   for (Projection& p : all) {
@@ -135,22 +141,44 @@ HostExperts on_host(HostCopies& copies, const ExpertProducts& p) {
   return host;
 }
 
+/// Sequences with states of n_state f32 values.
+std::vector<SequenceRows> on_host(HostCopies& copies, std::span<const SequenceRows> sequences,
+                                  int64_t n_state) {
+  std::vector<SequenceRows> all(sequences.begin(), sequences.end());
+  for (SequenceRows& rows : all) {
+    rows.from = copies.rows(rows.from, n_state * sizeof(float));
+    rows.to = copies.rows(rows.to, n_state * sizeof(float));
+  }
+  return all;
+}
+
 struct HostShortConv {
   std::vector<SequenceRows> sequences;
   ShortConv c;
   operator const ShortConv&() const { return c; }  // NOLINT: ops take it
 };
 HostShortConv on_host(HostCopies& copies, const ShortConv& c) {
-  HostShortConv host = {{c.sequences.begin(), c.sequences.end()}, c};
-  const size_t state = (c.weight.shape[1] - 1) * row_bytes(DType::f32, c.weight.shape[0]);
-  for (SequenceRows& rows : host.sequences) {
-    rows.from = copies.rows(rows.from, state);
-    rows.to = copies.rows(rows.to, state);
-  }
+  const int64_t n_state = (c.weight.shape[1] - 1) * c.weight.shape[0];
+  HostShortConv host = {on_host(copies, c.sequences, n_state), c};
   host.c.sequences = host.sequences;
   host.c.in = copies.tensor(c.in);
   host.c.weight = copies.tensor(c.weight);
   host.c.out = copies.tensor(c.out);
+  return host;
+}
+
+struct HostDeltaRule {
+  std::vector<SequenceRows> sequences;
+  DeltaRule r;
+  operator const DeltaRule&() const { return r; }  // NOLINT: ops take it
+};
+HostDeltaRule on_host(HostCopies& copies, const DeltaRule& r) {
+  HostDeltaRule host = {on_host(copies, r.sequences, r.n_state()), r};
+  host.r.sequences = host.sequences;
+  for (Tensor* t : {&host.r.qkv, &host.r.decay, &host.r.beta, &host.r.rate, &host.r.decay_bias,
+                    &host.r.out}) {
+    *t = copies.tensor(*t);
+  }
   return host;
 }
 

@@ -39,6 +39,19 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float
   }
 }
 
+// parts[p][t, i] = x[t, begin of the part + i]
+void split(const Tensor& x, std::span<const Tensor> parts) {
+  int64_t begin = 0;
+  for (const Tensor& part : parts) {
+    for (int64_t t = 0; t < x.shape[0]; ++t) {
+      for (int64_t i = 0; i < part.shape[1]; ++i) {
+        *part.at<float>(t, i) = *x.at<const float>(t, begin + i);
+      }
+    }
+    begin += part.shape[1];
+  }
+}
+
 // x[t, i] += factor * y[t, i]
 void add(const Tensor& x, const Tensor& y, float factor) {
   for (int64_t i = 0; i < x.numel(); ++i) {
@@ -115,6 +128,8 @@ double activated(Activation activation, double x) {
       const double g = std::min<double>(x, kClampedLimit);
       return g / (1.0 + std::exp(-static_cast<double>(kClampedAlpha) * g));
     }
+    case Activation::sigmoid:
+      return 1.0 / (1.0 + std::exp(-x));
   }
   SNAPKV_CHECK(false);
 }

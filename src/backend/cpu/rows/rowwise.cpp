@@ -16,7 +16,6 @@
 // clang-format off
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-#include <hwy/contrib/math/math-inl.h>
 // clang-format on
 
 #include "backend/cpu/weights/decode-inl.h"
@@ -177,17 +176,14 @@ void rope_neox_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
   }
 }
 
-// Every activation here is x sigmoid(s): s = x for silu, kClampedAlpha x for clamped_swiglu (where
-// x is limited first), and for gelu_tanh
-// s = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y). With
-// e = exp(-|s|) in (0, 1] nothing overflows: sigmoid(s) = 1 / (1 + e) for s >= 0, e / (1 + e)
-// below. Highway's Exp is within 1 ulp.
+// Every activation but the sigmoid itself is x sigmoid(s): s = x for silu, kClampedAlpha x for
+// clamped_swiglu (where x is limited first), and for gelu_tanh
+// s = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y).
 template <Activation activation>
 HWY_INLINE VF activated(F32 d, VF x) {
-  const VF one = hn::Set(d, 1.0f);
   VF s = x;
   if constexpr (activation == Activation::gelu_tanh) {
-    const VF cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), one);
+    const VF cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), hn::Set(d, 1.0f));
     s = hn::Mul(hn::Mul(x, hn::Set(d, 1.5957691216f)), cubic);
   }
   if constexpr (activation == Activation::clamped_swiglu) {
@@ -195,9 +191,8 @@ HWY_INLINE VF activated(F32 d, VF x) {
     x = hn::IfThenElse(hn::Gt(x, limit), limit, x);  // NaN stays
     s = hn::Mul(x, hn::Set(d, kClampedAlpha));
   }
-  const VF e = hn::Exp(d, hn::Neg(hn::Abs(s)));
-  const VF numerator = hn::IfThenElse(hn::Lt(s, hn::Zero(d)), e, one);
-  return hn::Mul(x, hn::Div(numerator, hn::Add(one, e)));
+  const VF factor = sigmoid(d, s);
+  return activation == Activation::sigmoid ? factor : hn::Mul(x, factor);
 }
 /// What f(x) is multiplied with.
 template <Activation activation>
@@ -258,6 +253,9 @@ void clamped_swiglu_row(const void* x, const void* factor, DType from, int64_t n
                         DType to) {
   activate_row<Activation::clamped_swiglu>(x, factor, from, n, out, to);
 }
+void sigmoid_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::sigmoid>(x, factor, from, n, out, to);
+}
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -278,6 +276,7 @@ HWY_EXPORT(rope_neox_head);
 HWY_EXPORT(silu_row);
 HWY_EXPORT(gelu_tanh_row);
 HWY_EXPORT(clamped_swiglu_row);
+HWY_EXPORT(sigmoid_row);
 
 namespace {
 
@@ -289,6 +288,8 @@ auto row_of(Activation activation) {
       return HWY_DYNAMIC_DISPATCH(gelu_tanh_row);
     case Activation::clamped_swiglu:
       return HWY_DYNAMIC_DISPATCH(clamped_swiglu_row);
+    case Activation::sigmoid:
+      return HWY_DYNAMIC_DISPATCH(sigmoid_row);
   }
   SNAPKV_CHECK(false);
 }
@@ -305,6 +306,18 @@ void embed(const CpuContext& ctx, const Tensor& weight, std::span<const int32_t>
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
   for (int64_t t = 0; t < n; ++t) {
     convert_row(weight.at<const void>(ids[t]), weight.dtype, d, out.at<float>(t));
+  }
+}
+
+void split(const CpuContext& ctx, const Tensor& x, std::span<const Tensor> parts) {
+  const int64_t n = x.shape[0];
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && x.numel() >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    const float* from = x.at<const float>(t);
+    for (const Tensor& part : parts) {
+      std::copy_n(from, part.shape[1], part.at<float>(t));
+      from += part.shape[1];
+    }
   }
 }
 

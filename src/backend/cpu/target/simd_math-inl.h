@@ -3,6 +3,7 @@
 // widen to f32, bf16 rounding, 4x4 transposes, 2^x. Include only inside the foreach_target
 // mechanism.
 #include <hwy/highway.h>
+#include <hwy/contrib/math/math-inl.h>
 
 #include <cstdint>
 
@@ -27,6 +28,15 @@ using VF = hn::Vec<F32>;
 template <class D>
 HWY_INLINE hn::Vec<D> load_f32(D d, const float* p) {
   return hn::LoadU(d, p);
+}
+/// 1 / (1 + exp(-x)). With e = exp(-|x|) in (0, 1] nothing overflows: 1 / (1 + e) for x >= 0, e / (1 +
+/// e) below. Highway's Exp is within 1 ulp.
+template <class D>
+HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
+  const auto one = hn::Set(d, 1.0f);
+  const auto e = hn::Exp(d, hn::Neg(hn::Abs(x)));
+  const auto numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
+  return hn::Div(numerator, hn::Add(one, e));
 }
 /// Converts f16 values, given as bits, to f32. Only these targets have an instruction for it.
 /// Highway's emulation treats infinities and NaN as large numbers, so they are set here.

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Ops along sequences, with states, as plain loops; ops.def defines them.
+#include <cmath>
+#include <vector>
+
+#include "backend/ref/ref_access.h"
+#include "backend/ref/ref_ops.h"
+
+namespace snapkv::ref {
+namespace {
+
+double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+double softplus(double x) { return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+
+}  // namespace
+
+// With gates: out[t, i] = c[t, i] sum_j weight[i, j] y[t - (k - 1) + j, i], y = b x
+// Without: out[t, i] = silu(sum_j weight[i, j] y[t - (k - 1) + j, i])
+void short_conv(const ShortConv& c) {
+  const int64_t d = c.weight.shape[0], n_before = c.weight.shape[1] - 1;
+  const bool gates = c.in.shape[1] == 3;
+  for (const SequenceRows& rows : c.sequences) {
+    const auto y = [&](int64_t t, int64_t i) -> double {
+      if (t < rows.begin) return get(rows.from, DType::f32, (t - rows.begin + n_before) * d + i);
+      if (!gates) return *c.in.at<const float>(t, 0, i);
+      // in f32, as the state has it: the result does not depend on where a sequence is cut
+      return *c.in.at<const float>(t, 0, i) * *c.in.at<const float>(t, 2, i);
+    };
+    for (int64_t t = rows.begin; t < rows.end; ++t) {
+      for (int64_t i = 0; i < d; ++i) {
+        double sum = 0.0;
+        for (int64_t j = 0; j <= n_before; ++j) {
+          sum += *c.weight.at<const float>(i, j) * y(t - n_before + j, i);
+        }
+        const double gate = gates ? *c.in.at<const float>(t, 1, i) : sigmoid(sum);
+        put(c.out.at<void>(t), c.out.dtype, i, gate * sum);
+      }
+    }
+    for (int64_t j = 0; j < n_before; ++j) {
+      for (int64_t i = 0; i < d; ++i) {
+        put(rows.to, DType::f32, j * d + i, y(rows.end - n_before + j, i));
+      }
+    }
+  }
+}
+
+namespace {
+
+/// x / sqrt(|x|^2 + eps)
+std::vector<double> unit(std::vector<double> x, double eps) {
+  const double length = std::sqrt(dot(x, x) + eps);
+  for (double& value : x) value /= length;
+  return x;
+}
+
+/// Row t of head h; s [d_k, d_v] is the head's state.
+void apply_delta_rule(const DeltaRule& r, int64_t h, int64_t t, std::vector<double>& s) {
+  const int64_t d_k = r.d_k, d_v = r.d_v();
+  const float* const row = r.qkv.at<const float>(t);
+  const float* const keys = row + r.n_head_k * d_k;
+  const float* const v = keys + r.n_head_k * d_k + h * d_v;
+  const int64_t at = r.key_head(h) * d_k;
+  const std::vector<double> q = unit({row + at, row + at + d_k}, r.eps);
+  const std::vector<double> k = unit({keys + at, keys + at + d_k}, r.eps);
+  const double beta = sigmoid(*r.beta.at<const float>(t, h));
+  const double decay = std::exp(*r.rate.at<const float>(h) *
+                                softplus(*r.decay.at<const float>(t, h) +
+                                         static_cast<double>(*r.decay_bias.at<const float>(h))));
+  for (int64_t j = 0; j < d_v; ++j) {
+    double held = 0.0, out = 0.0;
+    for (int64_t i = 0; i < d_k; ++i) held += decay * s[i * d_v + j] * k[i];
+    for (int64_t i = 0; i < d_k; ++i) {
+      double& value = s[i * d_v + j];
+      value = decay * value + k[i] * beta * (v[j] - held);
+      out += value * q[i];
+    }
+    *r.out.at<float>(t, h, j) = static_cast<float>(out / std::sqrt(static_cast<double>(d_k)));
+  }
+}
+
+}  // namespace
+
+void delta_rule(const DeltaRule& r) {
+  const int64_t n = r.d_k * r.d_v();
+  for (const SequenceRows& rows : r.sequences) {
+    for (int64_t h = 0; h < r.n_head(); ++h) {
+      const float* const from = static_cast<const float*>(rows.from) + h * n;
+      std::vector<double> s(from, from + n);
+      for (int64_t t = rows.begin; t < rows.end; ++t) apply_delta_rule(r, h, t, s);
+      for (int64_t i = 0; i < n; ++i) put(rows.to, DType::f32, h * n + i, s[i]);
+    }
+  }
+}
+
+}  // namespace snapkv::ref
