@@ -42,6 +42,15 @@ struct RandomFamily {
   /// > 0: layers that are not among attention_layers have a short convolution of so many tokens.
   int64_t conv_kernel = 0;
   std::vector<int64_t> attention_layers = {};
+  /// Linear attention by the gated delta rule in all but every fourth layer; attention's output then
+  /// has a gate.
+  struct DeltaNet {
+    int64_t n_head_k = 0, n_head = 0;  // of keys, of values; 0: no such layers
+    int64_t head_dim = 0;              // of keys and of values
+    bool joined_gates = false;         // ssm_ba, else ssm_beta and ssm_alpha
+  };
+  DeltaNet delta_net = {};
+  int64_t n_draft_layer = 0;  // layers after the others that guess further tokens
   int64_t window = 0;  // .attention.sliding_window; 0: none
   std::vector<RandomKey> keys = {};
 };
@@ -56,6 +65,7 @@ struct RandomGains {
   float attention_output = 1.2f;
   float ffn = 1.2f;
   float router = 1.5f;
+  float delta_rate = 0.5f;     // of how fast a state forgets
   float sinks = 2.0f;
   float bias = 0.4f;           // of biases
   float norm = 0.2f;           // of norms around 1, and of their biases

@@ -61,9 +61,14 @@ struct TensorPlan {
   int64_t bytes() const { return n_all_rows() * row_bytes(dtype, n_cols); }
 };
 
-bool has_attention(const RandomFamily& family, int64_t il) {
+bool has_delta_net(const RandomFamily& family, int64_t il) {
+  constexpr int64_t kInterval = 4;
+  return family.delta_net.n_head > 0 && (il + 1) % kInterval != 0;
+}
+
+bool has_short_conv(const RandomFamily& family, int64_t il) {
   const std::vector<int64_t>& layers = family.attention_layers;
-  return family.conv_kernel == 0 || std::find(layers.begin(), layers.end(), il) != layers.end();
+  return family.conv_kernel > 0 && std::find(layers.begin(), layers.end(), il) == layers.end();
 }
 
 class Planner {
@@ -86,6 +91,9 @@ class Planner {
       factors("rope_factors_short.weight", 1.5f);
     }
     for (int64_t il = 0; il < s_.n_layer; ++il) add_layer(fmt::format("blk.{}.", il), il, g);
+    for (int64_t i = 0; i < f_.n_draft_layer; ++i) {
+      add_draft_layer(fmt::format("blk.{}.", s_.n_layer + i), g);
+    }
     return std::move(plan_);
   }
 
@@ -99,8 +107,47 @@ class Planner {
       norm(blk + "post_attention_norm");
       norm(blk + "post_ffw_norm", g.ffn_post_norm);
     }
-    has_attention(f_, il) ? add_attention(blk, g) : add_short_conv(blk, g);
+    if (has_short_conv(f_, il)) {
+      add_short_conv(blk, g);
+    } else if (has_delta_net(f_, il)) {
+      add_delta_net(blk, g);
+    } else {
+      add_attention(blk, g);
+    }
     add_ffn(blk, g);
+  }
+
+  void add_draft_layer(const std::string& blk, const RandomGains& g) {
+    norm(blk + "attn_norm");
+    norm(blk + (f_.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm"));
+    add_attention(blk, g);
+    add_ffn(blk, g);
+    matrix(blk + "nextn.eh_proj", s_.n_embd, 2 * s_.n_embd, g.ffn);
+    for (const char* name : {"nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm"}) {
+      norm(blk + name);
+    }
+  }
+
+  void add_delta_net(const std::string& blk, const RandomGains& g) {
+    constexpr int64_t kKernelSize = 4;
+    const RandomFamily::DeltaNet& net = f_.delta_net;
+    const int64_t n = s_.n_embd, n_values = net.n_head * net.head_dim;
+    const int64_t n_qkv = 2 * net.n_head_k * net.head_dim + n_values;
+    matrix(blk + "attn_qkv", n_qkv, n, g.qkv);
+    matrix(blk + "attn_gate", n_values, n, g.qkv);
+    if (net.joined_gates) {
+      matrix(blk + "ssm_ba", 2 * net.n_head, n, g.qkv);
+    } else {
+      matrix(blk + "ssm_beta", net.n_head, n, g.qkv);
+      matrix(blk + "ssm_alpha", net.n_head, n, g.qkv);
+    }
+    matrix(blk + "ssm_conv1d", n_qkv, kKernelSize, g.attention_output, false, DType::f32);
+    const float rate = o_.gains ? g.delta_rate : 1.0f;
+    add({blk + "ssm_a", DType::f32, 1, net.n_head, true, -rate, rate / 4});
+    bias(blk + "ssm_dt", net.n_head);
+    add({blk + "ssm_norm.weight", DType::f32, 1, net.head_dim, true, 1.0f,
+         o_.gains ? g.norm : o_.norm_stddev});
+    matrix(blk + "ssm_out", n, n_values, g.attention_output);
   }
 
   void add_short_conv(const std::string& blk, const RandomGains& g) {
@@ -113,10 +160,11 @@ class Planner {
   void add_attention(const std::string& blk, const RandomGains& g) {
     const int64_t n_q = s_.n_head * s_.head_dim, n_kv = s_.n_head_kv * s_.head_dim;
     const bool qkv_bias = f_.qkv_bias || o_.qkv_bias;
+    const bool output_gate = f_.delta_net.n_head > 0;
     if (f_.fused_qkv) {
       matrix(blk + "attn_qkv", n_q + 2 * n_kv, s_.n_embd, g.qkv, qkv_bias);
     } else {
-      matrix(blk + "attn_q", n_q, s_.n_embd, g.qkv);
+      matrix(blk + "attn_q", output_gate ? 2 * n_q : n_q, s_.n_embd, g.qkv);
       matrix(blk + "attn_k", n_kv, s_.n_embd, g.qkv);
       matrix(blk + "attn_v", n_kv, s_.n_embd, g.qkv);
       if (qkv_bias) {
@@ -229,6 +277,23 @@ void add_tokenizer(GgufHeader& meta, int64_t n_vocab) {
   meta.u32("tokenizer.ggml.unknown_token_id", 0);
 }
 
+void add_delta_net_keys(GgufHeader& meta, const RandomModelShape& s) {
+  const RandomFamily& f = s.family;
+  const auto key = [&](std::string_view name) { return f.architecture + "." + std::string(name); };
+  meta.u32(key("full_attention_interval"), 4);
+  meta.u32(key("ssm.conv_kernel"), 4);
+  meta.u32(key("ssm.state_size"), f.delta_net.head_dim);
+  meta.u32(key("ssm.group_count"), f.delta_net.n_head_k);
+  meta.u32(key("ssm.time_step_rank"), f.delta_net.n_head);
+  meta.u32(key("ssm.inner_size"), f.delta_net.n_head * f.delta_net.head_dim);
+  if (f.architecture == "qwen3next") return;
+  // for images: pairs that turn by time, by height and by width, which a text has all alike
+  const auto pairs = static_cast<int32_t>((f.n_rot > 0 ? f.n_rot : s.head_dim) / 2);
+  const int32_t third = pairs / 3;
+  meta.array(key("rope.dimension_sections"), 5,
+             std::vector<int32_t>{pairs - 2 * third, third, third, 0});
+}
+
 std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
                         const std::vector<TensorPlan>& plan) {
   GgufHeader meta;
@@ -241,7 +306,8 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   if (block_size(o.dtype) > 1) meta.u32("general.quantization_version", 2);
   meta.u32(key("context_length"), o.n_ctx);
   meta.u32(key("embedding_length"), s.n_embd);
-  meta.u32(key("block_count"), s.n_layer);
+  meta.u32(key("block_count"), s.n_layer + f.n_draft_layer);
+  if (f.n_draft_layer > 0) meta.u32(key("nextn_predict_layers"), f.n_draft_layer);
   meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
   if (f.n_ff_dense > 0) meta.u32(key("expert_feed_forward_length"), s.n_ff);
   if (f.n_expert > 0) {
@@ -252,13 +318,14 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   if (f.conv_kernel > 0) {
     std::vector<int32_t> heads;
     for (int64_t il = 0; il < s.n_layer; ++il) {
-      heads.push_back(has_attention(f, il) ? static_cast<int32_t>(s.n_head_kv) : 0);
+      heads.push_back(has_short_conv(f, il) ? 0 : static_cast<int32_t>(s.n_head_kv));
     }
     meta.array(key("attention.head_count_kv"), 5, heads);
     meta.u32(key("shortconv.l_cache"), f.conv_kernel);
   } else {
     meta.u32(key("attention.head_count_kv"), s.n_head_kv);
   }
+  if (f.delta_net.n_head > 0) add_delta_net_keys(meta, s);
   meta.u32(key("attention.key_length"), s.head_dim);
   meta.u32(key("attention.value_length"), s.head_dim);
   meta.f32(key(f.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),

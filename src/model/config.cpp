@@ -120,6 +120,13 @@ void read_experts(const MetadataReader& reader, const Family& family, ModelConfi
   c.routing = read_routing(reader, family, c);
 }
 
+int64_t read_n_draft_layers(const MetadataReader& reader, int64_t n_block) {
+  const uint64_t n = reader.file().get_uint(reader.key("nextn_predict_layers"));
+  if (n < static_cast<uint64_t>(n_block)) return static_cast<int64_t>(n);
+  fail(ErrorCode::kBadModel, "{}: {} is {}, expected fewer than the {} of {}", reader.file().path(),
+       reader.key("nextn_predict_layers"), n, n_block, reader.key("block_count"));
+}
+
 /// position_embd.weight holds a vector for each position that the model knows.
 int64_t read_n_positions(const MetadataReader& reader) {
   const GgufFile& file = reader.file();
@@ -158,6 +165,8 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   ModelConfig c;
   c.architecture = reader.architecture();
   c.n_layer = reader.size("block_count", 4096);
+  if (reader.has("nextn_predict_layers")) c.n_draft_layer = read_n_draft_layers(reader, c.n_layer);
+  c.n_layer -= c.n_draft_layer;
   c.n_embd = reader.size("embedding_length", 1 << 20);
   c.n_ff = reader.size("feed_forward_length", 1 << 22);
   read_experts(reader, family, c);

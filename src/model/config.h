@@ -26,7 +26,8 @@ struct QueryTemperature {
 
 struct ModelConfig {
   std::string architecture;      // general.architecture, prefix of the keys below
-  int64_t n_layer = 0;           // .block_count
+  int64_t n_layer = 0;           // .block_count, without the next ones
+  int64_t n_draft_layer = 0;     // .nextn_predict_layers: guess further tokens; not computed
   int64_t n_embd = 0;            // .embedding_length
   int64_t n_ff = 0;              // .feed_forward_length; of one expert .expert_feed_forward_length
   int64_t n_expert = 0;          // .expert_count; 0: every token passes the same network

@@ -35,11 +35,21 @@ class DecoderLoader {
       w.layers.push_back(layer(il));
       w.layers.back().file_tensors = loader_.take_loaded();
     }
+    ignore_draft_layers();
     loader_.check_all_used(family_.name);
     return w;
   }
 
  private:
+  void ignore_draft_layers() {
+    for (int64_t il = config_.n_layer; il < config_.n_layer + config_.n_draft_layer; ++il) {
+      const std::string prefix = fmt::format("blk.{}.", il);
+      for (const GgufTensor& t : file_.tensors()) {
+        if (t.name.starts_with(prefix)) loader_.ignore(t.name);
+      }
+    }
+  }
+
   Weight output(const Weight& token_embd) {
     if (family_.shared_output == SharedOutput::always ||
         (family_.shared_output == SharedOutput::allowed && !loader_.has("output.weight"))) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "format/gguf.h"
 #include "model/families/lfm2.h"
+#include "model/families/qwen3_next.h"
 #include "model/family.h"
 
 namespace snapkv {
@@ -149,9 +150,17 @@ constexpr std::array kFamilies = {
     Family{.name = "lfm2",
            .models = "LFM2 and LFM2.5, dense",
            .make_layers = make_lfm2_layers,
-           .own_keys = "shortconv.",
+           .own_keys = kLfm2Keys,
            .output_norm = "token_embd_norm",
            .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "qwen35",
+           .models = "Qwen 3.5 and 3.6, dense",
+           .make_layers = make_qwen35_layers,
+           .own_keys = kQwen3NextKeys,
+           .qk_norm = QkNorm::each_head,
+           .ffn_norm_name = "post_attention_norm",
            .rope = RopeLayout::neox},
 
     Family{

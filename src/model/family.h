@@ -27,6 +27,7 @@ enum class NormKind {
 enum class TokenMixerKind {
   attention,
   short_conv,  // a short convolution with gates, which remembers the last inputs
+  delta_net,   // linear attention by the gated delta rule, which remembers a matrix for each head
 };
 enum class FeedForwardKind {
   dense,
@@ -76,9 +77,9 @@ struct Family {
   std::string_view models;  // the models people know it by
 
   /// Makes ModelSpec::layers where these differ by more than the switches below say. Then the keys
-  /// that begin with own_keys are its own.
+  /// that begin with one of own_keys are its own.
   void (*make_layers)(const MetadataReader& reader, ModelSpec& spec) = nullptr;
-  std::string_view own_keys = {};
+  std::span<const std::string_view> own_keys = {};
   FeedForwardKind feed_forward = FeedForwardKind::dense;
 
   NormKind norm = NormKind::rms;

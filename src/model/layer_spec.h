@@ -21,6 +21,17 @@ struct PolicyLayer {
   int n_layer = 0;
 };
 
+/// Sizes of linear attention by the gated delta rule (DeltaRule).
+struct DeltaNetSpec {
+  int64_t n_head_k = 0;          // of queries and keys; divides n_head
+  int64_t n_head = 0;            // of values
+  int64_t d_k = 0, d_v = 0;      // of a key, of a value
+  bool keys_take_turns = false;  // DeltaRule::keys_take_turns
+
+  /// Values of a token's queries, keys and values.
+  int64_t n_qkv() const { return 2 * n_head_k * d_k + n_head * d_v; }
+};
+
 struct LayerSpec {
   TokenMixerKind mixer = TokenMixerKind::attention;
   AttentionKind attention = AttentionKind::full;
@@ -31,8 +42,11 @@ struct LayerSpec {
   RotationSpec rotation;   // of queries and keys
   bool compressed = true;  // whether a policy chooses among the rows of its state
   PolicyLayer place;       // among the layers where it does
-  int64_t conv_kernel =
-      0;             // of a short convolution: tokens that it sees, the token itself included
+  /// Whether the matrix of the queries also computes, after each head's query, a gate for what the
+  /// head's attention gives (arXiv 2505.06708).
+  bool output_gate = false;
+  int64_t conv_kernel = 0;  // of a short convolution: tokens that it sees, its own included
+  DeltaNetSpec delta_net;   // of linear attention
   StateShape state;  // what it remembers of a sequence
 
   /// Number of rows that a query at position n_tokens - 1 sees.

@@ -49,11 +49,15 @@ std::string nonzero(const GgufValue& value) {
   return "(an array)";
 }
 
-/// `own`: what the names of the family's own keys begin with; empty: it has none.
-void check_foreign_keys(const MetadataReader& reader, std::string_view own) {
+/// `own`: what the names of the family's own keys begin with.
+void check_foreign_keys(const MetadataReader& reader, std::span<const std::string_view> own) {
   const GgufFile& file = reader.file();
   for (const ForeignKey& foreign : kForeignKeys) {
-    if (!own.empty() && std::string_view(foreign.name).starts_with(own)) continue;
+    const std::string_view name = foreign.name;
+    if (std::any_of(own.begin(), own.end(),
+                    [&](std::string_view begin) { return name.starts_with(begin); })) {
+      continue;
+    }
     const auto it = file.metadata().find(reader.key(foreign.name));
     if (it == file.metadata().end()) continue;
     const std::string value = nonzero(it->second);
@@ -218,7 +222,8 @@ ModelSpec read_model_spec(const GgufFile& file) {
     return family.name == reader.architecture();
   });
   // first, since it gives a better reason than an unknown architecture
-  check_foreign_keys(reader, known == families().end() ? "" : known->own_keys);
+  check_foreign_keys(reader, known == families().end() ? std::span<const std::string_view>()
+                                                       : known->own_keys);
   ModelSpec spec;
   spec.family = &find_family(file);
   spec.config = read_config(reader, *spec.family);

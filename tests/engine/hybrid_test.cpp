@@ -17,8 +17,6 @@ namespace hybrid_tests {
 
 constexpr int32_t kEndOfMessage = 2;  // </s>
 
-std::shared_ptr<const Model> hybrid() { return load_model("lfm2"); }
-
 std::vector<int32_t> text(int64_t n, uint32_t seed) { return generated_ids(n, kFamilyVocab, seed); }
 
 std::vector<int32_t> joined(std::vector<int32_t> a, std::span<const int32_t> b) {
@@ -38,36 +36,43 @@ void read_all(Prefill& prefill) {
   }
 }
 
-std::shared_ptr<const KvPrefix> prefix_of(std::vector<int32_t> tokens, int64_t chunk = 512,
-                                          std::shared_ptr<const KvPrefix> old = nullptr,
-                                          int64_t n_old = 0) {
-  SessionOptions options = full_options();
-  options.chunk = chunk;
-  Session session(hybrid(), options);
-  PrefillPrompt prompt = prompt_for(session, std::move(tokens));
-  prompt.makes_prefix = true;
-  prompt.options.prefix = std::move(old);
-  prompt.options.n_from_prefix = n_old;
-  Prefill prefill(std::move(prompt));
-  read_all(prefill);
-  return prefill.take_prefix();
-}
+/// A family's model with such layers.
+class HybridTest : public testing::TestWithParam<const char*> {
+ protected:
+  static std::shared_ptr<const Model> hybrid() { return load_model(GetParam()); }
 
-/// The logits of a prompt that is read from the beginning.
-std::vector<float> logits_of(const std::vector<int32_t>& tokens) {
-  Session session(hybrid(), full_options());
-  session.prefill(tokens);
-  return copy(session.logits());
-}
+  static std::shared_ptr<const KvPrefix> prefix_of(std::vector<int32_t> tokens,
+                                                   int64_t chunk = 512,
+                                                   std::shared_ptr<const KvPrefix> old = nullptr,
+                                                   int64_t n_old = 0) {
+    SessionOptions options = full_options();
+    options.chunk = chunk;
+    Session session(hybrid(), options);
+    PrefillPrompt prompt = prompt_for(session, std::move(tokens));
+    prompt.makes_prefix = true;
+    prompt.options.prefix = std::move(old);
+    prompt.options.n_from_prefix = n_old;
+    Prefill prefill(std::move(prompt));
+    read_all(prefill);
+    return prefill.take_prefix();
+  }
 
-void expect_goes_on(const std::shared_ptr<const KvPrefix>& prefix, int64_t n,
-                    const std::vector<int32_t>& tokens) {
-  Session session(hybrid(), full_options());
-  session.prefill(tokens, {.prefix = prefix, .n_from_prefix = n});
-  EXPECT_LT(max_difference(session.logits(), logits_of(tokens)), 3e-4) << "from token " << n;
-}
+  /// The logits of a prompt that is read from the beginning.
+  static std::vector<float> logits_of(const std::vector<int32_t>& tokens) {
+    Session session(hybrid(), full_options());
+    session.prefill(tokens);
+    return copy(session.logits());
+  }
 
-TEST(Hybrid, APromptGoesOnFromTheLastMark) {
+  static void expect_goes_on(const std::shared_ptr<const KvPrefix>& prefix, int64_t n,
+                             const std::vector<int32_t>& tokens) {
+    Session session(hybrid(), full_options());
+    session.prefill(tokens, {.prefix = prefix, .n_from_prefix = n});
+    EXPECT_LT(max_difference(session.logits(), logits_of(tokens)), 3e-4) << "from token " << n;
+  }
+};
+
+TEST_P(HybridTest, APromptGoesOnFromTheLastMark) {
   const std::vector<int32_t> first = text(300, 1);
   for (const int64_t chunk : {512, 100, 236, 7}) {
     SCOPED_TRACE(chunk);
@@ -84,7 +89,7 @@ TEST(Hybrid, APromptGoesOnFromTheLastMark) {
   });
 }
 
-TEST(Hybrid, MarksAreSetAtTheEndsOfMessagesAndInLongTexts) {
+TEST_P(HybridTest, MarksAreSetAtTheEndsOfMessagesAndInLongTexts) {
   std::vector<int32_t> messages = text(600, 1);
   for (const int64_t end : {150, 190, 400}) messages[end - 1] = kEndOfMessage;
   const auto prefix = prefix_of(messages);
@@ -97,7 +102,7 @@ TEST(Hybrid, MarksAreSetAtTheEndsOfMessagesAndInLongTexts) {
 }
 
 // The next turn's prefix shares what it can, and copies the rest with its marks.
-TEST(Hybrid, APrefixGrowsWithAConversation) {
+TEST_P(HybridTest, APrefixGrowsWithAConversation) {
   const std::vector<int32_t> first = text(400, 1);
   const std::vector<int32_t> second = joined(first, text(200, 2));
   const auto grown = prefix_of(second, 512, prefix_of(first), 400);
@@ -117,7 +122,7 @@ TEST(Hybrid, APrefixGrowsWithAConversation) {
   EXPECT_LE(copied->bytes(), KvPrefix::bytes_for(hybrid()->info(), full_options(), 450));
 }
 
-TEST(Hybrid, APrefixComesBackFromAFile) {
+TEST_P(HybridTest, APrefixComesBackFromAFile) {
   const TempDir dir;
   const std::string path = dir / "prefix.kv";
   std::vector<int32_t> tokens = text(400, 1);
@@ -132,7 +137,7 @@ TEST(Hybrid, APrefixComesBackFromAFile) {
   }
 }
 
-TEST(Hybrid, ASessionComesBackFromAFile) {
+TEST_P(HybridTest, ASessionComesBackFromAFile) {
   const TempDir dir;
   const std::string path = dir / "session.kv";
   for (SessionOptions options : {full_options(), snapkv_options(60)}) {
@@ -156,7 +161,7 @@ TEST(Hybrid, ASessionComesBackFromAFile) {
 }
 
 // Prompts of one chunk and sequences of one step do not see each other's states.
-TEST(Hybrid, SequencesAreComputedTogether) {
+TEST_P(HybridTest, SequencesAreComputedTogether) {
   const std::vector<int64_t> lengths = {1, 40, 2, 33};
   std::vector<std::unique_ptr<Session>> together, alone;
   std::vector<PrefillPrompt> prompts;
@@ -185,7 +190,7 @@ TEST(Hybrid, SequencesAreComputedTogether) {
 }
 
 // One prompt for several policies: each session has the state of its own.
-TEST(Hybrid, SessionsThatShareAPromptGoOnAlone) {
+TEST_P(HybridTest, SessionsThatShareAPromptGoOnAlone) {
   Session full(hybrid(), full_options()), snapkv(hybrid(), snapkv_options(60));
   Session* const both[] = {&full, &snapkv};
   prefill_many(both, text(150, 1));
@@ -199,7 +204,7 @@ TEST(Hybrid, SessionsThatShareAPromptGoOnAlone) {
   EXPECT_EQ(copy(full.logits()), copy(alone.logits()));
 }
 
-TEST(Hybrid, ACancelledTurnLeavesTheSessionAsItWas) {
+TEST_P(HybridTest, ACancelledTurnLeavesTheSessionAsItWas) {
   Session session(hybrid(), full_options()), other(hybrid(), full_options());
   for (Session* s : {&session, &other}) {
     s->prefill(text(50, 1));
@@ -215,8 +220,12 @@ TEST(Hybrid, ACancelledTurnLeavesTheSessionAsItWas) {
   EXPECT_EQ(copy(session.logits()), copy(other.logits()));
 }
 
-TEST(Hybrid, SaysWhichLayersHaveNoRows) {
-  const ModelInfo& info = hybrid()->info();
+INSTANTIATE_TEST_SUITE_P(Models, HybridTest, testing::Values("lfm2", "qwen35-draft"),
+                         [](const auto& param) { return std::string(param.param).substr(0, 6); });
+
+TEST(HybridInfo, SaysWhichLayersHaveNoRows) {
+  const auto model = load_model("lfm2");
+  const ModelInfo& info = model->info();
   ASSERT_EQ(info.n_layer, 5);
   for (int il = 0; il < 5; ++il) {
     const bool attends = il == 1 || il == 3;
@@ -227,7 +236,7 @@ TEST(Hybrid, SaysWhichLayersHaveNoRows) {
   }
   EXPECT_EQ(kv_layer_bytes(info, DType::f16, 0, 1), kv_layer_bytes(info, DType::f16, 0, 1000));
   EXPECT_EQ(kv_bytes_per_token(info, DType::f32), 2 * kv_layer_bytes(info, DType::f32, 1, 1));
-  Session session(hybrid(), full_options());
+  Session session(model, full_options());
   session.prefill(text(10, 1));
   expect_error(ErrorCode::kUsage, {"no layer 0"}, [&] { session.cached_positions(0, 0); });
 }

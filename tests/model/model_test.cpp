@@ -162,15 +162,21 @@ TEST(ModelTest, ScalesAndCapsMustBeNumbers) {
   expect_mentions(load_error(logits), {"llama.logit_scale"});
 }
 
-/// An LFM2 of one layer with attention and one with a convolution.
-TinyFile lfm2_file() {
+/// The metadata of a tiny Llama, as another architecture's.
+TinyFile file_of(const std::string& architecture) {
   TinyFile file;
   const auto llama = std::move(file.metadata);
   file.metadata.clear();
   for (const auto& [key, add] : llama) {
-    file.metadata[key.starts_with("llama.") ? "lfm2" + key.substr(5) : key] = add;
+    file.metadata[key.starts_with("llama.") ? architecture + key.substr(5) : key] = add;
   }
-  file.set("general.architecture", std::string("lfm2"));
+  file.set("general.architecture", architecture);
+  return file;
+}
+
+/// An LFM2 of one layer with attention and one with a convolution.
+TinyFile lfm2_file() {
+  TinyFile file = file_of("lfm2");
   file.set("lfm2.block_count", uint32_t{2});
   file.set("lfm2.attention.head_count_kv", std::vector<int32_t>{2, 0});
   file.set("lfm2.shortconv.l_cache", uint32_t{3});
@@ -186,6 +192,37 @@ TinyFile lfm2_file() {
                        {"blk.1.shortconv.conv.weight", {32, 3}},
                        {"blk.1.shortconv.out_proj.weight", {32, 32}}});
   return file;
+}
+
+TEST(ModelTest, SizesOfLinearAttentionAreChecked) {
+  const auto file = [] {
+    TinyFile tiny = file_of("qwen35");
+    tiny.set("qwen35.block_count", uint32_t{4});
+    tiny.set("qwen35.ssm.conv_kernel", uint32_t{4});
+    tiny.set("qwen35.ssm.state_size", uint32_t{8});
+    tiny.set("qwen35.ssm.group_count", uint32_t{2});
+    tiny.set("qwen35.ssm.time_step_rank", uint32_t{4});
+    tiny.set("qwen35.ssm.inner_size", uint32_t{32});
+    return tiny;
+  };
+  expect_mentions(load_error(file()), {"blk.0.attn_qkv.weight", "missing"});
+  const auto refused = [&](const char* key, auto value, std::initializer_list<const char*> words) {
+    TinyFile changed = file();
+    changed.set(key, value);
+    const std::string message = load_error(changed);
+    expect_mentions(message, {key});
+    expect_mentions(message, words);
+  };
+  refused("qwen35.ssm.conv_kernel", uint32_t{1}, {"between 2 and 16", "it is 1"});
+  refused("qwen35.ssm.group_count", uint32_t{3}, {"time_step_rank = 4", "group_count = 3"});
+  refused("qwen35.ssm.inner_size", uint32_t{33}, {"inner_size = 33", "time_step_rank = 4"});
+  refused("qwen35.ssm.state_size", uint32_t{0}, {"0"});
+  refused("qwen35.full_attention_interval", uint32_t{5}, {"none of 4 layers"});
+  refused("qwen35.attention.recurrent_layers", uint32_t{1}, {"array of 4 bools"});
+  refused("qwen35.nextn_predict_layers", uint32_t{4}, {"fewer than the 4"});
+  TinyFile old = file();
+  old.tensors["blk.0.ssm_in.weight"] = {96, 32};
+  expect_mentions(load_error(old), {"blk.0.ssm_in.weight", "convert the model again"});
 }
 
 TEST(ModelTest, WhichLayersHaveAttentionIsChecked) {
@@ -225,12 +262,13 @@ TEST(ModelTest, WhichLayersHaveAttentionIsChecked) {
 /// Whether a family's file may lack a tensor.
 bool may_be_missing(const Family& f, const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-  if (has("rope_freqs")) return true;
+  if (has("rope_freqs") || has(".nextn.")) return true;
   if (name == "output.weight") return f.shared_output != SharedOutput::never;
   if (has("ffn_norm.weight")) return false;  // the list has models without it
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
   if (!name.ends_with(".bias")) return false;
   if (has("norm")) return f.norm_bias == Presence::optional;
+  if (has("ssm_dt")) return false;
   if (has("attn_output")) return f.output_bias == Presence::optional;
   if (has("_exps.") || has("ffn_gate_inp")) return f.expert_bias == Presence::optional;
   if (has("attn_")) return f.qkv_bias == Presence::optional;
@@ -257,7 +295,8 @@ TEST(ModelTest, EveryMissingTensorOfEveryFamilyIsNamed) {
       } else {
         // Queries, keys and values may be one tensor or three. Missing long factors are reported
         // for the short ones.
-        const std::string missed = t.name.find("attn_qkv.weight") != std::string::npos ? "attn_q."
+        const bool fused_qkv = m.shape.family.fused_qkv && t.name.ends_with("attn_qkv.weight");
+        const std::string missed = fused_qkv                              ? "attn_q."
                                    : t.name == "rope_factors_long.weight" ? "rope_factors"
                                    : t.name == "blk.0.ffn_norm.weight"    ? "ffn_norm"
                                                                           : t.name;

@@ -222,13 +222,30 @@ std::vector<FamilyModel> with_short_convolutions() {
   return {model_of("lfm2", lfm2(3, {1, 3}, 5)), model_of("lfm2-wide", lfm2(4, {2}, 3))};
 }
 
+/// Linear attention in three of four layers; one model ends with it and has layers that guess further
+/// tokens.
+std::vector<FamilyModel> with_delta_rules() {
+  const auto qwen35 = [](RandomFamily::DeltaNet net, int64_t n_layer, int64_t n_draft_layer) {
+    return shape_of({.architecture = "qwen35",
+                     .n_rot = 8,
+                     .qk_norm = RandomQkNorm::each_head,
+                     .ffn_norm_is_post_attention = true,
+                     .delta_net = net,
+                     .n_draft_layer = n_draft_layer},
+                    n_layer);
+  };
+  return {model_of("qwen35", qwen35({.n_head_k = 2, .n_head = 4, .head_dim = 32}, 8, 0)),
+          model_of("qwen35-draft", qwen35({.n_head_k = 3, .n_head = 3, .head_dim = 16}, 5, 1))};
+}
+
 }  // namespace
 
 const std::vector<FamilyModel>& family_models() {
   static const std::vector<FamilyModel> models = [] {
     std::vector<FamilyModel> all;
     for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(),
-                        with_layer_norms(), with_short_convolutions()}) {
+                        with_layer_norms(), with_short_convolutions(),
+                        with_delta_rules()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

@@ -8,15 +8,16 @@ namespace {
 
 /// [n, n_head, head_dim] as [n, n_head * head_dim].
 Tensor rows(const Tensor& t) { return t.reshaped({t.shape[0], t.shape[1] * t.shape[2]}); }
+/// [n, n_head, head_dim] as [n * n_head, head_dim].
+Tensor each_head(const Tensor& t) { return t.reshaped({t.shape[0] * t.shape[1], t.shape[2]}); }
 
 }  // namespace
 
 Attention::Attention(const BlockContext& context, LayerLoader& loader)
     : context_(context), layer_(loader.layer()) {
-  const StateShape& rows = layer_.state;
   load_qkv(loader);
   q_norm_ = loader.head_norm("attn_q_norm", layer_.n_head);
-  k_norm_ = loader.head_norm("attn_k_norm", rows.n_head);
+  k_norm_ = loader.head_norm("attn_k_norm", layer_.state.n_head);
   if (loader.family().sinks) {
     sinks_ = loader.vector("attn_sinks.weight", layer_.n_head, Presence::required);
   }
@@ -25,19 +26,28 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
           loader.matrix("attn_output", loader.config().n_embd, layer_.n_out(),
                         loader.family().output_bias),
           normed ? loader.norm("post_attention_norm") : Norm()};
-  ActivationPlan& plan = context.activations;
+  plan_activations(context.activations);
+  loader.ignore("attn_rot_embd");  // files of 2023; the table is recomputed
+  loader.ignore("attention.rotary_emb.inv_freq");
+}
+
+void Attention::plan_activations(ActivationPlan& plan) {
+  const StateShape& rows = layer_.state;
   q_ = plan.add_heads("q", layer_.n_head, rows.head_dim_k);
   k_ = plan.add_heads("k", rows.n_head, rows.head_dim_k);
   v_ = plan.add_heads("v", rows.n_head, rows.head_dim_v);
   attn_ = plan.add_heads("attn", layer_.n_head, rows.head_dim_v, ActivationType::input);
-  loader.ignore("attn_rot_embd");  // files of 2023; the table is recomputed
-  loader.ignore("attention.rotary_emb.inv_freq");
+  if (!layer_.output_gate) return;
+  q_gate_ = plan.add_heads("q and gate", layer_.n_head, 2 * rows.head_dim_k);
+  gate_ = plan.add_heads("output gate", layer_.n_head, rows.head_dim_v);
+  ungated_ = plan.add_heads("ungated", layer_.n_head, rows.head_dim_v);
 }
 
 void Attention::load_qkv(LayerLoader& loader) {
   const int64_t n_embd = loader.config().n_embd;
   const Presence bias = loader.family().qkv_bias;
-  const int64_t n_q = layer_.n_q(), n_k = layer_.n_k(), n_v = layer_.n_v();
+  const int64_t n_q = layer_.output_gate ? 2 * layer_.n_q() : layer_.n_q();
+  const int64_t n_k = layer_.n_k(), n_v = layer_.n_v();
   if (loader.has("attn_qkv.weight")) {  // one matrix: queries, keys, values
     const Weight qkv = loader.matrix("attn_qkv", n_q + n_k + n_v, n_embd, bias);
     wq_ = qkv.rows(0, n_q);
@@ -50,21 +60,36 @@ void Attention::load_qkv(LayerLoader& loader) {
   wv_ = loader.matrix("attn_v", n_v, n_embd, bias);
 }
 
-// x += Wo attention(normed)
+/// q: what the matrix of the queries computes of the last rows, with gates where there are some.
+void Attention::project(const Tensor& normed, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const LayerPass& pass) const {
+  const int64_t n = normed.shape[0], n_q = q.shape[0];
+  if (n_q == n) {
+    const LinearCall qkv[] = {{&wq_, rows(q)}, {&wk_, rows(k)}, {&wv_, rows(v)}};
+    pass.linear->apply(normed, qkv);
+    return;
+  }
+  const LinearCall kv[] = {{&wk_, rows(k)}, {&wv_, rows(v)}};
+  pass.linear->apply(normed, kv);
+  const LinearCall only_q[] = {{&wq_, rows(q)}};
+  if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), only_q);
+}
+
+// x += Wo attention(normed), or Wo (attention(normed) * sigmoid(gate))
 void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   const int64_t n = pass.x.shape[0], n_q = pass.n_q, n_out = pass.n_out;
   const ActivationBuffer& buffers = *pass.buffers;
   const Tensor q = buffers.get(q_, n_q), k = buffers.get(k_, n), v = buffers.get(v_, n);
   const Tensor attn = buffers.get(attn_, n_out);
-
-  if (n_q == n) {
-    const LinearCall qkv[] = {{&wq_, rows(q)}, {&wk_, rows(k)}, {&wv_, rows(v)}};
-    pass.linear->apply(normed, qkv);
+  Tensor gate;  // of the last n_q rows
+  if (layer_.output_gate) {
+    gate = buffers.get(gate_, n_q);
+    const Tensor both = buffers.get(q_gate_, n_q);
+    project(normed, both, k, v, pass);
+    const Tensor parts[] = {each_head(q), each_head(gate)};
+    ops::split(*pass.backend, each_head(both), parts);
   } else {
-    const LinearCall kv[] = {{&wk_, rows(k)}, {&wv_, rows(v)}};
-    pass.linear->apply(normed, kv);
-    const LinearCall only_q[] = {{&wq_, rows(q)}};
-    if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), only_q);
+    project(normed, q, k, v, pass);
   }
   normalize_heads(q_norm_, q, pass);
   normalize_heads(k_norm_, k, pass);
@@ -74,9 +99,14 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   ops::rope(*pass.backend, k, pass.pos, frequencies);
   sharpen(q, q_pos, pass);
 
-  pass.attention->attend(q, k, v, attn);
+  const Tensor ungated = layer_.output_gate ? buffers.get(ungated_, n_out) : attn;
+  pass.attention->attend(q, k, v, ungated);
 
   if (n_out == 0) return;
+  if (layer_.output_gate) {
+    ops::activate(*pass.backend, Activation::sigmoid, rows(gate.slice(n_q - n_out, n_q)),
+                  rows(ungated), rows(attn));
+  }
   out_.add_to(pass.x.slice(n - n_out, n), rows(attn), context_, pass);
 }
 
@@ -85,7 +115,7 @@ void Attention::normalize_heads(const Norm& norm, const Tensor& x, const LayerPa
   if (!norm) return;
   const Tensor vectors = context_.spec.family->qk_norm == QkNorm::all_together
                              ? rows(x)
-                             : x.reshaped({x.shape[0] * x.shape[1], x.shape[2]});
+                             : each_head(x);
   normalize(*pass.backend, context_.spec, norm, vectors, vectors);
 }
 

@@ -26,18 +26,23 @@ class Attention final : public TokenMixer {
 
  private:
   void load_qkv(LayerLoader& loader);
+  void plan_activations(ActivationPlan& plan);
+  void project(const Tensor& normed, const Tensor& q, const Tensor& k, const Tensor& v,
+               const LayerPass& pass) const;
   void normalize_heads(const Norm& norm, const Tensor& x, const LayerPass& pass) const;
   void sharpen(const Tensor& q, std::span<const int32_t> pos, const LayerPass& pass) const;
 
   const BlockContext& context_;
   const LayerSpec& layer_;
-  Weight wq_;                  // [n_q, n_embd]
+  Weight wq_;                  // [n_q, n_embd], or [2 * n_q, n_embd] with LayerSpec::output_gate
   Weight wk_, wv_;             // [n_k, n_embd], [n_v, n_embd]
   Norm q_norm_, k_norm_;       // as Family::qk_norm says
   Tensor sinks_;               // [n_head], or empty
   ResidualOutput out_;         // of n_head * head_dim_v values
   ActivationTensor q_, attn_;  // [n, n_head, head_dim]
   ActivationTensor k_, v_;     // [n, n_head_kv, head_dim]
+  ActivationTensor q_gate_;    // [n, n_head, 2 * head_dim], with an output gate, as the next ones
+  ActivationTensor gate_, ungated_;  // [n, n_head, head_dim]
 };
 
 }  // namespace snapkv
