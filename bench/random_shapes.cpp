@@ -61,6 +61,14 @@ RandomFamily lfm2() {
           .attention_layers = {2, 5, 8, 10, 12, 14}};
 }
 
+RandomFamily qwen35(int64_t n_head) {
+  return {.architecture = "qwen35",
+          .n_rot = 64,
+          .qk_norm = RandomQkNorm::each_head,
+          .ffn_norm_is_post_attention = true,
+          .delta_net = {.n_head_k = 16, .n_head = n_head, .head_dim = 128}};
+}
+
 const std::vector<NamedShape>& shapes() {
   // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
   static const std::vector<NamedShape> all = {
@@ -82,6 +90,7 @@ const std::vector<NamedShape>& shapes() {
       {"gpt-oss-3b", {2880, 4, 64, 8, 64, 2880, 32000, 1.5e5, gpt_oss()}},  // 20B's layers, fewer
       {"gpt-oss-20b", {2880, 24, 64, 8, 64, 2880, 201088, 1.5e5, gpt_oss()}},
       {"lfm2-1.2b", {2048, 16, 32, 8, 64, 8192, 65536, 1e6, lfm2()}},
+      {"qwen35-2b", {2048, 24, 8, 2, 256, 6144, 151936, 1e7, qwen35(16)}},
       {"phi3-mini", {3072, 32, 32, 32, 96, 8192, 32064, 1e4, phi3()}},
   };
   return all;

@@ -56,7 +56,7 @@ std::vector<int64_t> read_marks(const SavedState& saved, int64_t n_values) {
 
 RecurrentState::~RecurrentState() {
   meter_.remove(storage_.bytes());
-  for (const Mark& mark : marks_) meter_.remove(mark.values.owns() ? mark.values.bytes() : 0);
+  for (const Mark& mark : marks_) meter_.remove(mark.values->owns() ? mark.values->bytes() : 0);
 }
 
 void RecurrentState::reserve(Backend& backend, int32_t, int32_t) {
@@ -83,9 +83,9 @@ void RecurrentState::advance(int64_t n_tokens) {
 
 void* RecurrentState::add_mark(Backend& backend, int64_t n) {
   SNAPKV_CHECK(n > (marks_.empty() ? 0 : marks_.back().n_tokens));
-  marks_.push_back({n, backend.allocate(mark_bytes(), kLabel)});
+  marks_.push_back({n, std::make_shared<Buffer>(backend.allocate(mark_bytes(), kLabel))});
   meter_.add(mark_bytes());
-  return marks_.back().values.data();
+  return marks_.back().values->data();
 }
 
 const RecurrentState::Mark* RecurrentState::find(int64_t n) const {
@@ -97,7 +97,7 @@ const RecurrentState::Mark* RecurrentState::find(int64_t n) const {
 void* RecurrentState::mark(int64_t n) const {
   const Mark* const found = find(n);
   SNAPKV_CHECK(found != nullptr);
-  return found->values.data();
+  return found->values->data();
 }
 
 std::vector<int64_t> RecurrentState::marks() const {
@@ -106,20 +106,22 @@ std::vector<int64_t> RecurrentState::marks() const {
   return tokens;
 }
 
-void RecurrentState::add_marks(Backend& backend, const RecurrentState& other, int64_t begin,
-                               int64_t end) {
+void RecurrentState::share_mark(Backend& backend, const RecurrentState& other, int64_t n) {
   SNAPKV_CHECK(other.n_values_ == n_values_);
-  for (const Mark& mark : other.marks_) {
-    if (mark.n_tokens <= begin || mark.n_tokens > end) continue;
-    backend.copy(add_mark(backend, mark.n_tokens), mark.values.data(), mark_bytes());
+  const Mark* const found = other.find(n);
+  SNAPKV_CHECK(found != nullptr && n > (marks_.empty() ? 0 : marks_.back().n_tokens));
+  if (!found->values->owns()) {
+    backend.copy(add_mark(backend, n), found->values->data(), mark_bytes());
+    return;
   }
+  marks_.push_back(*found);
+  meter_.add(mark_bytes());
 }
 
-void RecurrentState::take_marks(RecurrentState& other) {
-  SNAPKV_CHECK(marks_.empty() && other.n_values_ == n_values_);
-  marks_.swap(other.marks_);
-  meter_.add(marks_.size() * mark_bytes());
-  other.meter_.remove(marks_.size() * mark_bytes());
+std::vector<const void*> RecurrentState::mark_memory() const {
+  std::vector<const void*> memory;
+  for (const Mark& mark : marks_) memory.push_back(mark.values->data());
+  return memory;
 }
 
 void RecurrentState::restore(Backend& backend, const RecurrentState& other, int64_t n) {
@@ -129,7 +131,7 @@ void RecurrentState::restore(Backend& backend, const RecurrentState& other, int6
   n_tokens_ = n;
   if (n == 0) return;
   const Mark* const found = other.find(n);
-  backend.copy(place(now_), found != nullptr ? found->values.data() : other.now(), mark_bytes());
+  backend.copy(place(now_), found != nullptr ? found->values->data() : other.now(), mark_bytes());
 }
 
 void RecurrentState::snapshot() {
@@ -147,7 +149,7 @@ void RecurrentState::roll_back() {
 
 std::vector<std::pair<int64_t, const void*>> RecurrentState::saved_places() const {
   std::vector<std::pair<int64_t, const void*>> places;
-  for (const Mark& mark : marks_) places.emplace_back(mark.n_tokens, mark.values.data());
+  for (const Mark& mark : marks_) places.emplace_back(mark.n_tokens, mark.values->data());
   if (storage_ && (places.empty() || places.back().first != n_tokens_)) {
     places.emplace_back(n_tokens_, now());
   }
@@ -183,7 +185,8 @@ void RecurrentState::borrow(const SavedState& saved) {
   const std::byte* values = saved.bytes.data() + marks_head_bytes(tokens.size());
   for (const int64_t n : tokens) {
     // never written to
-    marks_.push_back({n, Buffer(const_cast<std::byte*>(values), mark_bytes(), nullptr)});
+    marks_.push_back({n, std::make_shared<Buffer>(const_cast<std::byte*>(values), mark_bytes(),
+                                                  nullptr)});
     values += mark_bytes();
   }
 }

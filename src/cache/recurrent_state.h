@@ -4,6 +4,7 @@
 // where marks were set: copies of what it was after some number of tokens.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "base/buffer.h"
@@ -41,10 +42,10 @@ class RecurrentState final : public LayerState {
   void* mark(int64_t n) const;
   /// The tokens after which there are marks, ascending.
   std::vector<int64_t> marks() const;
-  /// Copies the marks of `other` after more than `begin` and at most `end` tokens.
-  void add_marks(Backend& backend, const RecurrentState& other, int64_t begin, int64_t end);
-  /// Takes over the marks of `other`; this state has none.
-  void take_marks(RecurrentState& other);
+  /// Adds the mark of `other` after n tokens, whose memory both then have; a borrowed one is copied.
+  void share_mark(Backend& backend, const RecurrentState& other, int64_t n);
+  /// The addresses of the marks' memory, of mark_bytes() each.
+  std::vector<const void*> mark_memory() const;
   /// Becomes what `other` was after n tokens, which must be 0 or a cut of it.
   void restore(Backend& backend, const RecurrentState& other, int64_t n);
 
@@ -69,12 +70,12 @@ class RecurrentState final : public LayerState {
   /// Marks are at least as many tokens apart, but for the last ones.
   static constexpr int64_t kLeastMarkDistance = 64;
   /// The most marks of n tokens.
-  static int64_t most_marks(int64_t n) { return n / kLeastMarkDistance + 3; }
+  static int64_t most_marks(int64_t n) { return n / kLeastMarkDistance + 5; }
 
  private:
   struct Mark {
     int64_t n_tokens = 0;
-    Buffer values;
+    std::shared_ptr<Buffer> values;  // never changed once other states have it
   };
   void* place(int i) const {
     return static_cast<char*>(storage_.data()) + i * n_values_ * sizeof(float);

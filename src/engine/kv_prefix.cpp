@@ -38,7 +38,7 @@ size_t rows_bytes(const ModelInfo& info, DType type, int64_t n_tokens) {
   const ModelSpec& spec = *info.spec;
   const size_t rows = kv_bytes_per_token(info, type) * n_tokens;
   if (!spec.is_recurrent()) return rows;
-  return rows + mark_bytes(spec) * (n_tokens / mark_distance(spec, type) + 3);
+  return rows + mark_bytes(spec) * (n_tokens / mark_distance(spec, type) + 5);
 }
 size_t rows_bytes(const KvPrefix::Impl& prefix, int64_t n_tokens) {
   return rows_bytes(prefix.model->info(), prefix.type, n_tokens);
@@ -73,12 +73,18 @@ size_t KvPrefix::bytes() const {
 
 size_t KvPrefix::bytes(std::span<const KvPrefix* const> prefixes) {
   size_t total = 0;
-  std::set<const PrefixRows*> counted;
+  std::set<const void*> counted;
   for (const KvPrefix* prefix : prefixes) {
     const Impl& impl = *prefix->impl_;
     if (impl.file) total += rows_bytes(impl, std::ssize(impl.tokens));
     for (const Impl::Part& part : impl.parts) {
       if (counted.insert(part.rows.get()).second) total += part.rows->meter.now;
+    }
+    for (const auto& state : impl.states) {
+      if (state == nullptr) continue;
+      for (const void* memory : state->mark_memory()) {
+        if (counted.insert(memory).second) total += state->mark_bytes();
+      }
     }
   }
   return total;
@@ -89,6 +95,10 @@ KvPrefix::Shared KvPrefix::shared(int64_t n_tokens) const {
   for (const Impl::Part& part : impl_->shared_parts(n_tokens)) {
     shared.n_tokens += part.n_tokens;
     shared.bytes += part.rows->meter.now;
+  }
+  if (!impl_->file && impl_->first_recurrent() >= 0) {
+    const size_t bytes = mark_bytes(*impl_->model->info().spec);
+    shared.bytes += impl_->shared_marks(n_tokens).size() * bytes;
   }
   return shared;
 }
@@ -196,44 +206,54 @@ void KvPrefix::Impl::append_to(RowState& layer, int il, int64_t begin, int64_t e
   for (const Part& part : parts) {
     const int64_t from = std::max(begin, first);
     const int64_t to = std::min(end, first + part.n_tokens);
-    if (from < to) append(part.rows->layers[il]->rows(), from - first, to - from);
+    if (from < to) append(*part.rows->layers[il], from - first, to - from);
     first += part.n_tokens;
   }
 }
 
-void KvPrefix::Impl::for_marks(
-    int il, const std::function<void(const RecurrentState&, int64_t)>& use) const {
+void KvPrefix::Impl::with_marks(int il,
+                                const std::function<void(const RecurrentState&)>& use) const {
   if (file) {
-    return file->with_layer(layer_spec(*model, il).state, il, [&](const LayerState& layer) {
-      use(*layer.as_recurrent(), std::ssize(tokens));
-    });
+    return file->with_layer(layer_spec(*model, il).state, il,
+                            [&](const LayerState& layer) { use(*layer.as_recurrent()); });
   }
-  int64_t end = 0;
-  for (const Part& part : parts) {
-    end += part.n_tokens;
-    use(*part.rows->layers[il]->as_recurrent(), end);
-  }
+  use(*states[il]);
 }
 
 void KvPrefix::Impl::restore(RecurrentState& state, int il, int64_t n) const {
-  for_marks(il, [&](const RecurrentState& marked, int64_t end) {
-    if (n <= end && marked.last_cut(n) == n) state.restore(backend_of(*model), marked, n);
+  with_marks(il, [&](const RecurrentState& marked) {
+    state.restore(backend_of(*model), marked, n);
   });
-  SNAPKV_CHECK(state.n_tokens() == n);
+}
+
+int KvPrefix::Impl::first_recurrent() const {
+  const std::vector<LayerSpec>& layers = model->info().spec->layers;
+  const auto at = std::find_if(layers.begin(), layers.end(),
+                               [](const LayerSpec& layer) { return !layer.state.has_rows(); });
+  return at == layers.end() ? -1 : static_cast<int>(at - layers.begin());
+}
+
+std::vector<int64_t> KvPrefix::Impl::shared_marks(int64_t n_tokens) const {
+  constexpr size_t kLast = 2;  // so that a conversation's last message may be edited
+  std::vector<int64_t> all;
+  with_marks(first_recurrent(), [&](const RecurrentState& marked) { all = marked.marks(); });
+  const int64_t least = mark_distance(*model->info().spec, type);
+  std::vector<int64_t> shared;
+  for (auto mark = all.rbegin(); mark != all.rend(); ++mark) {
+    if (*mark > n_tokens) continue;
+    if (shared.size() < kLast || shared.back() - *mark >= least) shared.push_back(*mark);
+  }
+  std::reverse(shared.begin(), shared.end());
+  return shared;
 }
 
 int64_t KvPrefix::last_cut(int64_t n) const {
-  const ModelSpec& spec = *impl_->model->info().spec;
   n = std::min(n, std::ssize(impl_->tokens));
-  for (int il = 0; il < std::ssize(spec.layers); ++il) {
-    if (spec.layers[il].state.has_rows()) continue;
-    int64_t last = 0;
-    impl_->for_marks(il, [&](const RecurrentState& marked, int64_t end) {
-      last = std::max(last, marked.last_cut(std::min(n, end)));
-    });
-    return last;  // marks are the same in all such layers
-  }
-  return n;
+  const int il = impl_->first_recurrent();
+  if (il < 0) return n;
+  int64_t last = 0;
+  impl_->with_marks(il, [&](const RecurrentState& marked) { last = marked.last_cut(n); });
+  return last;
 }
 
 std::vector<KvPrefix::Impl::Part> KvPrefix::Impl::shared_parts(int64_t n_tokens) const {
@@ -287,6 +307,9 @@ PrefixMaker::PrefixMaker(const Session::Impl& session, std::span<const int32_t> 
     copied_->n_tokens = n_old - n_shared_;
   }
   own_->n_tokens = std::ssize(tokens) - n_old;
+  if (old != nullptr && old->impl().first_recurrent() >= 0) {
+    old_marks_ = old->impl().shared_marks(n_old);
+  }
 }
 
 /// An empty layer with room for all rows.
@@ -311,19 +334,19 @@ void PrefixMaker::keep_layer(int il, const RowState& computed) {
 }
 
 void PrefixMaker::keep_state(int il, RecurrentState& computed) {
-  const StateShape& shape = KvPrefix::Impl::layer_spec(*making_->model, il).state;
-  if (copied_) {
-    auto marks = std::make_unique<RecurrentState>(copied_->meter, shape);
-    const int64_t n_old = n_shared_ + copied_->n_tokens;
-    old_->impl().for_marks(il, [&](const RecurrentState& marked, int64_t end) {
-      marks->add_marks(backend_, marked, marks->marks().empty() ? n_shared_ : marks->marks().back(),
-                       std::min(n_old, end));
-    });
-    copied_->layers.push_back(std::move(marks));
+  for (PrefixRows* rows : {copied_.get(), own_.get()}) {
+    if (rows != nullptr) rows->layers.push_back(nullptr);
   }
-  auto marks = std::make_unique<RecurrentState>(own_->meter, shape);
-  marks->take_marks(computed);
-  own_->layers.push_back(std::move(marks));
+  const StateShape& shape = KvPrefix::Impl::layer_spec(*making_->model, il).state;
+  auto state = std::make_unique<RecurrentState>(making_->meter, shape);
+  if (old_ != nullptr) {
+    old_->impl().with_marks(il, [&](const RecurrentState& marked) {
+      for (const int64_t n : old_marks_) state->share_mark(backend_, marked, n);
+    });
+  }
+  for (const int64_t n : computed.marks()) state->share_mark(backend_, computed, n);
+  making_->states.resize(il);
+  making_->states.push_back(std::move(state));
 }
 
 void PrefixMaker::add_part(std::shared_ptr<PrefixRows> rows) {
@@ -364,10 +387,10 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
       converted = std::move(rows);
     } else {
       auto state = std::make_unique<RecurrentState>(meter, shape);
-      impl_->for_marks(il, [&](const RecurrentState& marked, int64_t end) {
-        const std::vector<int64_t> known = state->marks();
-        state->add_marks(backend, marked, known.empty() ? 0 : known.back(),
-                         std::min<int64_t>(end, n));
+      impl_->with_marks(il, [&](const RecurrentState& marked) {
+        for (const int64_t mark : marked.marks()) {
+          if (mark <= n) state->share_mark(backend, marked, mark);
+        }
       });
       converted = std::move(state);
     }

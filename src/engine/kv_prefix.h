@@ -21,7 +21,7 @@ namespace snapkv {
 struct PrefixRows {
   int64_t n_tokens = 0;
   KvMeter meter;  // declared before the layers, which report to it
-  std::vector<std::unique_ptr<LayerState>> layers;  // [n_layer]
+  std::vector<std::unique_ptr<RowState>> layers;  // [n_layer]; null for a layer without rows
 };
 
 struct KvPrefix::Impl {
@@ -36,6 +36,10 @@ struct KvPrefix::Impl {
     int64_t n_tokens = 0;
   };
   std::vector<Part> parts;  // the tokens in order; empty if the rows are in a file
+  KvMeter meter;            // declared before the states, which report to it
+  /// [n_layer], null for a layer with rows: the marks of all tokens, whose memory other prefixes may
+  /// share.
+  std::vector<std::unique_ptr<RecurrentState>> states;
 
   struct File {
     explicit File(const std::string& path);
@@ -58,9 +62,13 @@ struct KvPrefix::Impl {
   void append_to(RowState& layer, int il, int64_t begin, int64_t end) const;
   /// Makes `state`, of layer il, what it was after n tokens: last_cut(n).
   void restore(RecurrentState& state, int il, int64_t n) const;
-  /// Calls `use` with what is known of layer il, one part of the tokens after another, and the
-  /// number of tokens up to which it counts.
-  void for_marks(int il, const std::function<void(const RecurrentState&, int64_t)>& use) const;
+  /// Calls `use` with the marks of layer il, which has no rows.
+  void with_marks(int il, const std::function<void(const RecurrentState&)>& use) const;
+  /// The first layer without rows; -1: all have rows. Marks are the same in all such layers.
+  int first_recurrent() const;
+  /// Those of the marks that a prefix which begins with the first n_tokens shares: the last two, and
+  /// of those before some that are far enough apart.
+  std::vector<int64_t> shared_marks(int64_t n_tokens) const;
   /// Those of the parts that a prefix which begins with the first n_tokens shares. Rows of which it
   /// would use a smaller part than kLeastShared are not among them: it would keep all in memory.
   std::vector<Part> shared_parts(int64_t n_tokens) const;
@@ -88,6 +96,7 @@ class PrefixMaker {
   Backend& backend_;
   const KvPrefix* old_;
   int64_t n_shared_ = 0;  // the first of the tokens, whose rows are shared
+  std::vector<int64_t> old_marks_;  // the old prefix's that are shared
   std::unique_ptr<KvPrefix::Impl> making_;
   std::shared_ptr<PrefixRows> copied_;  // of the old prefix's other tokens; null if there are none
   std::shared_ptr<PrefixRows> own_;

@@ -91,10 +91,19 @@ TEST_F(RecurrentStateTest, CanBeCutAtMarksOnly) {
     see(other);
     expect_seen(other, n + 1);
   }
+}
+
+TEST_F(RecurrentStateTest, SharesMarks) {
+  auto state = make(9, {2, 6});
   RecurrentState some(meter_, kConv);
-  some.add_marks(*backend_, *state, 2, 6);
+  some.share_mark(*backend_, *state, 6);
   EXPECT_EQ(some.marks(), std::vector<int64_t>{6});
   EXPECT_EQ(some.bytes(), 0u);
+  EXPECT_EQ(some.mark_memory()[0], state->mark_memory()[1]);
+  state.reset();
+  RecurrentState other(meter_, kConv);
+  other.restore(*backend_, some, 6);
+  expect_seen(other, 6);
 }
 
 TEST_F(RecurrentStateTest, CountsTheBytesOfMarks) {
