@@ -93,7 +93,7 @@ class Unit:
 
     def header_command(self):
         """What must agree between a precompiled header and a file that uses it."""
-        ours = r"-[IW].*|-DSNAPKV.*|-fsyntax-only"
+        ours = r"-[IW].*|-DSNAPKV.*|-fsyntax-only|-x|c\+\+"
         return tuple(word for word in self.command if not re.fullmatch(ours, word))
 
 
