@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Op short_conv: a convolution along each sequence (backend/ops.def). Bound by memory: each
-// row is read once for itself and, from the caches, once for each of the next k - 1 rows. Rows are
-// shared out to the threads; sums are in f32 in the order of j, the same for any number of threads.
+// Op short_conv: a convolution along each sequence (backend/ops.def). Bound by memory: each row is
+// read once for itself and, from the caches, once for each of the next k - 1 rows. Rows are shared out
+// to the threads; sums are in f32 in the order of j, the same for any number of threads.
 #include <algorithm>
 
 #include "backend/cpu/cpu_ops.h"
@@ -23,55 +23,93 @@ namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 namespace {  // other files have functions of the same names
 
-constexpr int64_t kPiece = 1024;  // channels whose sums are in the caches
+constexpr int64_t kChannels = 512;  // whose weights lie in the first-level cache
 
-/// Channels [0, n) of one row, n <= kPiece. Row j of the k inputs is b[j] * x[j], or x[j] where
-/// b[j] is null; without a gate c, the output is silu of the sum.
+/// Channels [0, n) of one row, n <= kChannels. Row j of the k inputs is b[j] * x[j], or x[j] where
+/// b[j] is null; tap j of channel i has weights[j * kChannels + i]. Without a gate c, the output is silu
+/// of the sum.
+template <typename Out, class D>
+HWY_INLINE int64_t conv_channels(D d, const float* const* b, const float* const* x, const float* c,
+                                 const float* weights, int64_t k, int64_t i, int64_t n, Out* out) {
+  const int64_t n_lanes = hn::Lanes(d);
+  for (; i + n_lanes <= n; i += n_lanes) {
+    auto sum = hn::Zero(d);
+    for (int64_t j = 0; j < k; ++j) {
+      auto y = hn::LoadU(d, x[j] + i);
+      if (b[j] != nullptr) y = hn::Mul(y, hn::LoadU(d, b[j] + i));
+      sum = hn::MulAdd(hn::LoadU(d, weights + j * kChannels + i), y, sum);
+    }
+    sum = hn::Mul(sum, c != nullptr ? hn::LoadU(d, c + i) : sigmoid(d, sum));
+    if constexpr (hn::MaxLanes(D()) == 1) {
+      out[i] = from_f32<Out>(hn::GetLane(sum));
+    } else {
+      store_as(d, sum, out + i);
+    }
+  }
+  return i;
+}
+
 template <typename Out>
 void conv_piece(const float* const* b, const float* const* x, const float* c, const float* weights,
                 int64_t k, int64_t n, Out* out) {
-  HWY_ALIGN float sums[kPiece] = {};
-  for (int64_t j = 0; j < k; ++j) {
-    for (int64_t i = 0; i < n; ++i) {
-      const float y = b[j] != nullptr ? b[j][i] * x[j][i] : x[j][i];
-      sums[i] += weights[i * k + j] * y;
-    }
-  }
+  const int64_t i = conv_channels(F32(), b, x, c, weights, k, 0, n, out);
+  conv_channels(hn::CappedTag<float, 1>(), b, x, c, weights, k, i, n, out);
+}
+
+/// to[j * kChannels + i] = taps[i * k + j] of n channels.
+void transpose_taps(const float* HWY_RESTRICT taps, int64_t k, int64_t n, float* HWY_RESTRICT to) {
   const F32 d;
   const int64_t n_lanes = hn::Lanes(d);
   int64_t i = 0;
-  for (; i + n_lanes <= n; i += n_lanes) {
-    const VF sum = hn::Load(d, sums + i);
-    store_as(d, hn::Mul(c != nullptr ? hn::LoadU(d, c + i) : sigmoid(d, sum), sum), out + i);
+  for (; k == 3 && i + n_lanes <= n; i += n_lanes) {
+    VF a, b, c;
+    hn::LoadInterleaved3(d, taps + i * k, a, b, c);
+    hn::StoreU(a, d, to + i);
+    hn::StoreU(b, d, to + kChannels + i);
+    hn::StoreU(c, d, to + 2 * kChannels + i);
   }
-  const hn::CappedTag<float, 1> one;
+  for (; k == 4 && i + n_lanes <= n; i += n_lanes) {
+    VF a, b, c, e;
+    hn::LoadInterleaved4(d, taps + i * k, a, b, c, e);
+    hn::StoreU(a, d, to + i);
+    hn::StoreU(b, d, to + kChannels + i);
+    hn::StoreU(c, d, to + 2 * kChannels + i);
+    hn::StoreU(e, d, to + 3 * kChannels + i);
+  }
   for (; i < n; ++i) {
-    const float gate = c != nullptr ? c[i] : hn::GetLane(sigmoid(one, hn::Set(one, sums[i])));
-    out[i] = from_f32<Out>(gate * sums[i]);
+    for (int64_t j = 0; j < k; ++j) to[j * kChannels + i] = taps[i * k + j];
   }
 }
 
-/// Row t of a sequence.
-void conv_row(const ShortConv& c, const SequenceRows& rows, int64_t t) {
+/// Channels [at, at + n) of row t of a sequence.
+void conv_row(const ShortConv& c, const SequenceRows& rows, int64_t t, int64_t at, int64_t n,
+              const float* weights) {
   const int64_t d = c.weight.shape[0], k = c.weight.shape[1];
   const bool gates = c.in.shape[1] == 3;
   const float *b[kMostTaps], *x[kMostTaps];
-  for (int64_t at = 0; at < d; at += kPiece) {
-    const int64_t n = std::min(kPiece, d - at);
-    for (int64_t j = 0; j < k; ++j) {
-      const int64_t row = t - (k - 1) + j;
-      const bool before = row < rows.begin;
-      b[j] = before || !gates ? nullptr : c.in.at<const float>(row, 0) + at;
-      x[j] = before ? static_cast<const float*>(rows.from) + (row - rows.begin + k - 1) * d + at
-                    : c.in.at<const float>(row, gates ? 2 : 0) + at;
-    }
-    const float* const gate = gates ? c.in.at<const float>(t, 1) + at : nullptr;
-    const float* const weights = c.weight.at<const float>(at);
-    if (c.out.dtype == DType::bf16) {
-      conv_piece(b, x, gate, weights, k, n, c.out.at<bf16_t>(t) + at);
-    } else {
-      conv_piece(b, x, gate, weights, k, n, c.out.at<float>(t) + at);
-    }
+  for (int64_t j = 0; j < k; ++j) {
+    const int64_t row = t - (k - 1) + j;
+    const bool before = row < rows.begin;
+    b[j] = before || !gates ? nullptr : c.in.at<const float>(row, 0) + at;
+    x[j] = before ? static_cast<const float*>(rows.from) + (row - rows.begin + k - 1) * d + at
+                  : c.in.at<const float>(row, gates ? 2 : 0) + at;
+  }
+  const float* const gate = gates ? c.in.at<const float>(t, 1) + at : nullptr;
+  if (c.out.dtype == DType::bf16) {
+    conv_piece(b, x, gate, weights, k, n, c.out.at<bf16_t>(t) + at);
+  } else {
+    conv_piece(b, x, gate, weights, k, n, c.out.at<float>(t) + at);
+  }
+}
+
+/// Rows [begin, end) of a sequence.
+void conv_rows(const ShortConv& c, const SequenceRows& rows, int64_t begin, int64_t end) {
+  const int64_t d = c.weight.shape[0], k = c.weight.shape[1];
+  HWY_ALIGN float weights[kMostTaps * kChannels];
+  for (int64_t at = 0; at < d; at += kChannels) {
+    const int64_t n = std::min(kChannels, d - at);
+    transpose_taps(c.weight.at<const float>(at), k, n, weights);
+    for (int64_t t = begin; t < end; ++t) conv_row(c, rows, t, at, n, weights);
   }
 }
 
@@ -83,7 +121,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace snapkv::cpu {
 
-HWY_EXPORT(conv_row);
+HWY_EXPORT(conv_rows);
 
 namespace {
 
@@ -114,11 +152,16 @@ void store_state(const ShortConv& c, const SequenceRows& rows) {
 void short_conv(const CpuContext& ctx, const ShortConv& c) {
   constexpr int64_t kParallelValues = 16 * 1024;  // as in rowwise.cpp
   const int64_t d = c.weight.shape[0];
-  const auto row = HWY_DYNAMIC_DISPATCH(conv_row);
+  const auto conv = HWY_DYNAMIC_DISPATCH(conv_rows);
   for (const SequenceRows& rows : c.sequences) {
     const int64_t n = rows.end - rows.begin;
-#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
-    for (int64_t t = rows.begin; t < rows.end; ++t) row(c, rows, t);
+    const int64_t n_shares = n > 1 && n * d >= kParallelValues ? ctx.n_threads : 1;
+#pragma omp parallel for num_threads(ctx.n_threads) if (n_shares > 1)
+    for (int64_t share = 0; share < n_shares; ++share) {
+      const int64_t begin = rows.begin + share * n / n_shares;
+      const int64_t end = rows.begin + (share + 1) * n / n_shares;
+      if (begin < end) conv(c, rows, begin, end);
+    }
     store_state(c, rows);
   }
 }
