@@ -1,0 +1,15 @@
+# Toolchain file: compiles for ARM64 Linux with Debian's g++-aarch64-linux-gnu and runs what it made with
+# qemu. SNAPKV_ARM64_ROOT is a folder with Debian's arm64 libraries; tools/check_arm64.sh makes it.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_SYSROOT ${SNAPKV_ARM64_ROOT})
+set(CMAKE_FIND_ROOT_PATH ${SNAPKV_ARM64_ROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static;-L;${SNAPKV_ARM64_ROOT})
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SNAPKV_ARM64_ROOT)
