@@ -47,13 +47,14 @@ struct ModelInfo {
   std::string name;          ///< general.name
   std::string file_type;     ///< most frequent type of the weight matrices: "q8_0"
   std::string tokenizer;     ///< tokenizer.ggml.model
-  int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
+  int64_t n_layer = 0, n_embd = 0, n_vocab = 0, n_ctx_train = 0;
+  int64_t n_ff = 0;  ///< width of the feed-forward networks; of one expert where there are experts
   /// With YaRN (of the file, or ModelOptions::rope_scaling): n_ctx_train is about `yarn_factor`
   /// times the context that the model was trained with. 0: without YaRN.
   double yarn_factor = 0;
   int64_t yarn_orig_ctx = 0;
   int64_t n_head = 0, n_head_kv = 0, head_dim = 0;  ///< the largest of the layers'
-  /// Of each layer's feed-forward network, and how many of them a token passes; 0: it has none.
+  /// Of each layer that has experts, and how many of them a token passes; 0: no layer has any.
   int64_t n_expert = 0, n_expert_used = 0;
   int64_t n_params = 0;            ///< weights, counted
   size_t weight_bytes = 0;         ///< of the tensors, as in the file

@@ -139,7 +139,7 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
   info.tokenizer = file.get_string("tokenizer.ggml.model", "");
   info.n_layer = c.n_layer;
   info.n_embd = c.n_embd;
-  info.n_ff = c.n_ff;
+  info.n_ff = spec.layers.back().ffn.front().n_ff;
   info.n_expert = c.n_expert;
   info.n_expert_used = c.n_expert_used;
   info.n_vocab = c.n_vocab;

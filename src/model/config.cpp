@@ -94,20 +94,20 @@ Routing read_routing(const MetadataReader& reader, const Family& family, const M
 
 /// Experts, where the family may have them.
 void read_experts(const MetadataReader& reader, const Family& family, ModelConfig& c) {
-  constexpr const char* kRouter = "blk.0.ffn_gate_inp.weight";
   const GgufFile& file = reader.file();
   const uint64_t count = file.get_uint(reader.key("expert_count"), 0);
-  if (family.feed_forward == FeedForwardKind::dense) {
+  if (family.experts == ExpertLayers::never) {
     if (count == 0) return;
     fail(ErrorCode::kBadModel, "{}: {} = {}: mixtures of experts are not supported for \"{}\"",
          file.path(), reader.key("expert_count"), count, family.name);
   }
   if (count == 0) {
-    const bool routed = file.find_tensor(kRouter) != nullptr;
-    if (!routed && family.feed_forward == FeedForwardKind::dense_or_experts) return;
+    const std::string router = fmt::format("blk.{}.ffn_gate_inp.weight", c.n_layer - 1);
+    const bool routed = file.find_tensor(router) != nullptr;
+    if (!routed && family.experts == ExpertLayers::if_counted) return;
     fail(ErrorCode::kBadModel, "{}: {} is {}, expected the number of experts{}", file.path(),
          reader.key("expert_count"), reader.has("expert_count") ? "0" : "missing",
-         routed ? fmt::format(": the file has tensor {}", kRouter) : "");
+         routed ? fmt::format(": the file has tensor {}", router) : "");
   }
   c.n_expert = reader.size("expert_count", kMostExperts);
   c.n_expert_used = static_cast<int64_t>(
@@ -116,7 +116,6 @@ void read_experts(const MetadataReader& reader, const Family& family, ModelConfi
     fail(ErrorCode::kBadModel, "{}: {} is {}, expected 1 to {}, which is {}", file.path(),
          reader.key("expert_used_count"), c.n_expert_used, c.n_expert, reader.key("expert_count"));
   }
-  c.n_ff = reader.size("expert_feed_forward_length", c.n_ff, 1 << 22);
   c.routing = read_routing(reader, family, c);
 }
 
@@ -168,7 +167,6 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   if (reader.has("nextn_predict_layers")) c.n_draft_layer = read_n_draft_layers(reader, c.n_layer);
   c.n_layer -= c.n_draft_layer;
   c.n_embd = reader.size("embedding_length", 1 << 20);
-  c.n_ff = reader.size("feed_forward_length", 1 << 22);
   read_experts(reader, family, c);
   c.n_ctx_train = reader.size("context_length", INT32_MAX);
   c.norm_eps = static_cast<float>(reader.positive(family.norm == NormKind::rms

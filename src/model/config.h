@@ -29,8 +29,7 @@ struct ModelConfig {
   int64_t n_layer = 0;           // .block_count, without the next ones
   int64_t n_draft_layer = 0;     // .nextn_predict_layers: guess further tokens; not computed
   int64_t n_embd = 0;            // .embedding_length
-  int64_t n_ff = 0;              // .feed_forward_length; of one expert .expert_feed_forward_length
-  int64_t n_expert = 0;          // .expert_count; 0: every token passes the same network
+  int64_t n_expert = 0;          // .expert_count, of each layer that has experts; 0: none has
   int64_t n_expert_used = 0;     // .expert_used_count: of each token
   Routing routing;               // .expert_gating_func, .expert_weights_norm, .expert_weights_scale
   int64_t n_vocab = 0;           // rows of token_embd.weight

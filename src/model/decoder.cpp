@@ -108,6 +108,9 @@ class Decoder final : public Architecture {
                                      layer.state.head_dim_v,
                                      layer.state.window,
                                      layer.state.n_recurrent};
+      for (const FeedForwardPart& part : layer.ffn) {
+        traits.insert(traits.end(), {static_cast<int64_t>(part.kind), part.n_ff});
+      }
       for (const Block* block : weights_.layers[il].blocks()) {
         for (const std::vector<const Weight*>& weights :
              {block->matrices(), block->other_matrices()}) {

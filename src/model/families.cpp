@@ -15,7 +15,7 @@ namespace {
 constexpr std::array kFamilies = {
     Family{.name = "llama",
            .models = "Llama 1 to 3, Mistral, Mixtral, TinyLlama, SmolLM 1 and 2",
-           .feed_forward = FeedForwardKind::dense_or_experts},
+           .experts = ExpertLayers::if_counted},
 
     Family{.name = "mistral3", .models = "Ministral 3, Mistral Small 3"},
 
@@ -31,13 +31,13 @@ constexpr std::array kFamilies = {
 
     Family{.name = "qwen3moe",
            .models = "Qwen 3, mixtures of experts",
-           .feed_forward = FeedForwardKind::experts,
+           .experts = ExpertLayers::always,
            .qk_norm = QkNorm::each_head,
            .rope = RopeLayout::neox},
 
     Family{.name = "gpt-oss",
            .models = "gpt-oss 20B and 120B",
-           .feed_forward = FeedForwardKind::experts,
+           .experts = ExpertLayers::always,
            .ffn_norm_name = "post_attention_norm",
            .qkv_bias = Presence::required,
            .output_bias = Presence::required,

@@ -23,17 +23,21 @@ enum class NormKind {
   layer,  // (x - mean) / deviation * weight + bias (arXiv 1607.06450)
 };
 
-/// The two blocks of a layer (blocks/block.h).
+/// What lets the tokens of a layer see earlier ones (blocks/block.h).
 enum class TokenMixerKind {
   attention,
   short_conv,  // a short convolution with gates, which remembers the last inputs
   delta_net,   // linear attention by the gated delta rule, which remembers a matrix for each head
 };
+
+/// A part of a layer's feed-forward network, which adds up what its parts compute.
 enum class FeedForwardKind {
-  dense,
-  experts,
-  dense_or_experts,  // experts where .expert_count says so
+  dense,    // one network for all tokens
+  experts,  // several networks, of which each token passes a few
 };
+
+/// Whether layers have experts: those from .leading_dense_block_count on.
+enum class ExpertLayers { never, if_counted, always };  // if_counted: where .expert_count says so
 
 /// Where attention and feed-forward network have norms: of what they read, of what they add to the
 /// residual stream, or of both.
@@ -80,7 +84,7 @@ struct Family {
   /// that begin with one of own_keys are its own.
   void (*make_layers)(const MetadataReader& reader, ModelSpec& spec) = nullptr;
   std::span<const std::string_view> own_keys = {};
-  FeedForwardKind feed_forward = FeedForwardKind::dense;
+  ExpertLayers experts = ExpertLayers::never;
 
   NormKind norm = NormKind::rms;
   std::string_view output_norm = "output_norm";  // the tensor's name, without ".weight"

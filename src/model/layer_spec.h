@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// LayerSpec: what the engine must know about a layer to compute its attention, keep its cache and
-// plan its memory.
+// LayerSpec: what the engine must know about a layer to compute it, keep its cache and plan its
+// memory.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "backend/ops.h"
 #include "cache/layer_state.h"
@@ -32,6 +33,12 @@ struct DeltaNetSpec {
   int64_t n_qkv() const { return 2 * n_head_k * d_k + n_head * d_v; }
 };
 
+/// A part of a layer's feed-forward network.
+struct FeedForwardPart {
+  FeedForwardKind kind = FeedForwardKind::dense;
+  int64_t n_ff = 0;  // values between its matrices; of experts, those of one
+};
+
 struct LayerSpec {
   TokenMixerKind mixer = TokenMixerKind::attention;
   AttentionKind attention = AttentionKind::full;
@@ -48,6 +55,7 @@ struct LayerSpec {
   int64_t conv_kernel = 0;  // of a short convolution: tokens that it sees, its own included
   DeltaNetSpec delta_net;   // of linear attention
   StateShape state;  // what it remembers of a sequence
+  std::vector<FeedForwardPart> ffn;  // whose results are added; the first is the main one
 
   /// Number of rows that a query at position n_tokens - 1 sees.
   int64_t visible_rows(int64_t n_tokens) const {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "model/feed_forward.h"
 #include "model/file_kind.h"
 #include "model/metadata_reader.h"
 
@@ -20,7 +21,6 @@ struct ForeignKey {
 };
 constexpr ForeignKey kForeignKeys[] = {
     {"expert_shared_count", "experts that every token passes"},
-    {"leading_dense_block_count", "layers of which only some have experts"},
     {"attention.kv_lora_rank", "multi-head latent attention"},
     {"attention.q_lora_rank", "multi-head latent attention"},
     {"attention.key_length_mla", "multi-head latent attention"},
@@ -184,13 +184,6 @@ LayerSpec full_attention_layer(const MetadataReader& reader, const ModelSpec& sp
   return layer;
 }
 
-int64_t ModelSpec::ffn_rows(int64_t n_tokens) const {
-  if (config.n_expert == 0) return n_tokens;
-  constexpr int64_t kLeast = 64;
-  const int64_t all = n_tokens * config.n_expert_used;
-  return std::min(all, std::max({kLeast, config.n_expert_used, 2 * (all / config.n_expert)}));
-}
-
 bool ModelSpec::is_recurrent() const {
   return std::any_of(layers.begin(), layers.end(),
                      [](const LayerSpec& layer) { return !layer.state.has_rows(); });
@@ -229,6 +222,7 @@ ModelSpec read_model_spec(const GgufFile& file) {
   spec.config = read_config(reader, *spec.family);
   spec.family->make_layers != nullptr ? spec.family->make_layers(reader, spec)
                                       : make_llama_layers(reader, spec);
+  add_feed_forward(reader, spec);
   number_layers(spec);
   return spec;
 }

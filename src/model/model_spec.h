@@ -29,10 +29,6 @@ struct ModelSpec {
   size_t full_bytes(DType kv_type, int64_t n_tokens) const;
   /// Whether sessions with these two contexts use the same rotation (RotationSpec::n_ctx_short).
   bool rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const;
-  /// The most rows that a layer's feed-forward network computes at a time in a chunk of n_tokens:
-  /// where there are experts, twice what one of them gets when all get as many, but all that a
-  /// decode step of a few sequences has.
-  int64_t ffn_rows(int64_t n_tokens) const;
   /// Whether some layer has no rows, but a state that can be cut only where it was set aside.
   bool is_recurrent() const;
 };

@@ -3,8 +3,11 @@
 // is compared with llama.cpp in llama_oracle_test.cpp, the ops in tests/backend.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 
+#include "model/architecture.h"
 #include "model/blocks/expert_names.h"
+#include "model/model_spec.h"
 #include "tests/support/family_models.h"
 #include "tests/support/tiny_file.h"
 
@@ -127,6 +130,54 @@ TEST(ExpertsFileTest, OtherKindsOfExpertsAreNamed) {
   dense.set("general.architecture", std::string("internlm2"));
   dense.set("internlm2.expert_count", uint32_t{8});
   expect_mentions(load_error(dense), {"internlm2.expert_count = 8", "mixtures of experts"});
+}
+
+/// Two layers, of which the second has experts of width 16.
+TinyFile half_dense_file() {
+  const TinyFile dense, experts = experts_file();
+  TinyFile file;
+  file.metadata = experts.metadata;
+  file.set("llama.block_count", uint32_t{2});
+  file.set("llama.leading_dense_block_count", uint32_t{1});
+  file.set("llama.expert_feed_forward_length", uint32_t{16});
+  for (const auto& [name, shape] : experts.tensors) {
+    if (!name.starts_with("blk.0.")) continue;
+    std::vector<int64_t>& second = file.tensors["blk.1." + name.substr(6)] = shape;
+    if (name.find("_exps") != std::string::npos) {
+      std::replace(second.begin(), second.end(), int64_t{48}, int64_t{16});
+    }
+  }
+  return file;
+}
+
+TEST(ExpertsFileTest, TheFirstLayersMayHaveNone) {
+  const TempDir folder;
+  const ModelInfo info = describe_model(half_dense_file().write(folder)).info;
+  EXPECT_EQ(info.n_ff, 16);
+  EXPECT_EQ(info.n_params - info.n_active_params, 2 * 3 * 16 * 32);
+  EXPECT_NE(info.decoder->layer_kind(0), info.decoder->layer_kind(1));
+  EXPECT_EQ(info.spec->layers[0].ffn.front().kind, FeedForwardKind::dense);
+  EXPECT_EQ(info.spec->layers[0].ffn.front().n_ff, 48);
+  EXPECT_EQ(info.spec->layers[1].ffn.front().kind, FeedForwardKind::experts);
+  Session session(Model::load({.path = info.path}), {.n_ctx = 40});
+  session.prefill(generated_ids(20, 259, 3));
+  session.decode(7);
+
+  TinyFile all = half_dense_file();
+  all.set("llama.leading_dense_block_count", uint32_t{2});
+  expect_mentions(load_error(all), {"llama.leading_dense_block_count is 2", "less than 2"});
+  TinyFile none = half_dense_file();
+  none.metadata.erase("llama.leading_dense_block_count");
+  expect_mentions(load_error(none), {"blk.0.ffn_gate_inp.weight", "missing"});
+  TinyFile text = half_dense_file();
+  text.set("llama.leading_dense_block_count", std::string("one"));
+  expect_mentions(load_error(text), {"llama.leading_dense_block_count"});
+  TinyFile width = half_dense_file();  // the width of dense layers is another
+  width.metadata.erase("llama.expert_feed_forward_length");
+  expect_mentions(load_error(width), {"blk.1.ffn_gate_exps.weight", "[4, 16, 32]", "[4, 48, 32]"});
+  TinyFile neither = half_dense_file();
+  neither.metadata.erase("llama.feed_forward_length");
+  expect_mentions(load_error(neither), {"llama.feed_forward_length"});
 }
 
 std::vector<float> logits_of(const RandomModelShape& shape, const RandomModelOptions& options) {

@@ -8,6 +8,20 @@
 #include "model/blocks/short_conv.h"
 
 namespace snapkv {
+namespace {
+
+std::unique_ptr<FeedForward> make_part(const FeedForwardPart& part, const BlockContext& context,
+                                       LayerLoader& loader) {
+  switch (part.kind) {
+    case FeedForwardKind::dense:
+      return std::make_unique<DenseFfn>(part, context, loader);
+    case FeedForwardKind::experts:
+      return std::make_unique<ExpertsFfn>(part, context, loader);
+  }
+  SNAPKV_CHECK(false);
+}
+
+}  // namespace
 
 std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerLoader& loader) {
   switch (loader.layer().mixer) {
@@ -22,16 +36,7 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
 }
 
 std::unique_ptr<FeedForward> make_feed_forward(const BlockContext& context, LayerLoader& loader) {
-  switch (loader.family().feed_forward) {
-    case FeedForwardKind::dense:
-      return std::make_unique<DenseFfn>(context, loader);
-    case FeedForwardKind::experts:
-      return std::make_unique<ExpertsFfn>(context, loader);
-    case FeedForwardKind::dense_or_experts:
-      if (loader.config().n_expert > 0) return std::make_unique<ExpertsFfn>(context, loader);
-      return std::make_unique<DenseFfn>(context, loader);
-  }
-  SNAPKV_CHECK(false);
+  return make_part(loader.layer().ffn.front(), context, loader);
 }
 
 }  // namespace snapkv

@@ -5,9 +5,10 @@
 
 namespace snapkv {
 
-DenseFfn::DenseFfn(const BlockContext& context, LayerLoader& loader) : context_(context) {
+DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, LayerLoader& loader)
+    : context_(context) {
   const Family& family = loader.family();
-  const int64_t n_embd = loader.config().n_embd, n_ff = loader.config().n_ff;
+  const int64_t n_embd = loader.config().n_embd, n_ff = part.n_ff;
   if (family.fused_gate) {
     const Weight both = loader.matrix("ffn_up", 2 * n_ff, n_embd, family.ffn_bias);
     gate_ = both.rows(0, n_ff);

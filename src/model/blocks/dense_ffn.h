@@ -10,7 +10,7 @@ namespace snapkv {
 
 class DenseFfn final : public FeedForward {
  public:
-  DenseFfn(const BlockContext& context, LayerLoader& loader);
+  DenseFfn(const FeedForwardPart& part, const BlockContext& context, LayerLoader& loader);
 
   void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const override;
   std::vector<const Weight*> matrices() const override { return present({&gate_, &up_, &down_.w}); }

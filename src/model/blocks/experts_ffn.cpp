@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "model/blocks/experts_ffn.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace snapkv {
@@ -9,9 +10,19 @@ namespace {
 /// [n, 1] as [n].
 Tensor column(const Tensor& t) { return t.reshaped({t.shape[0]}); }
 
+/// The most rows that are computed at a time in a chunk of n tokens: twice what one expert gets
+/// when all get as many, but all that a decode step of a few sequences has.
+int64_t most_rows(const ModelConfig& c, int64_t n) {
+  constexpr int64_t kLeast = 64;
+  const int64_t all = n * c.n_expert_used;
+  return std::min(all, std::max({kLeast, c.n_expert_used, 2 * (all / c.n_expert)}));
+}
+
 }  // namespace
 
-ExpertsFfn::ExpertsFfn(const BlockContext& context, LayerLoader& loader) : context_(context) {
+ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
+                       LayerLoader& loader)
+    : context_(context), n_ff_(part.n_ff) {
   const ModelConfig& c = loader.config();
   SNAPKV_CHECK(loader.family().norm_places == NormPlaces::before && loader.family().gated);
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
@@ -23,9 +34,9 @@ ExpertsFfn::ExpertsFfn(const BlockContext& context, LayerLoader& loader) : conte
 
 void ExpertsFfn::load_experts(LayerLoader& loader) {
   const ModelConfig& c = loader.config();
-  gates_ = loader.experts("ffn_gate", c.n_ff, c.n_embd);
-  ups_ = loader.experts("ffn_up", c.n_ff, c.n_embd);
-  downs_ = loader.experts("ffn_down", c.n_embd, c.n_ff);
+  gates_ = loader.experts("ffn_gate", n_ff_, c.n_embd);
+  ups_ = loader.experts("ffn_up", n_ff_, c.n_embd);
+  downs_ = loader.experts("ffn_down", c.n_embd, n_ff_);
   for (int64_t e = 0; e < c.n_expert; ++e) {
     experts_.push_back({.gate = gates_[e].w,
                         .up = ups_[e].w,
@@ -38,7 +49,7 @@ void ExpertsFfn::load_experts(LayerLoader& loader) {
 
 void ExpertsFfn::plan_activations(ActivationPlan& plan) {
   const ModelConfig& c = context_.spec.config;
-  const auto some = [&spec = context_.spec](int64_t n) { return spec.ffn_rows(n); };
+  const auto some = [&c](int64_t n) { return most_rows(c, n); };
   const auto chosen = [n_used = c.n_expert_used](int64_t n) { return n * n_used; };
   const auto sorted = [=, n_expert = c.n_expert](int64_t n) { return n_expert + 1 + chosen(n); };
   logits_ = plan.add("router", c.n_expert);
@@ -46,9 +57,9 @@ void ExpertsFfn::plan_activations(ActivationPlan& plan) {
   weights_ = plan.add("experts' weights", c.n_expert_used);
   gathered_ = plan.add("gathered", c.n_embd, ActivationType::input, some);
   branch_ = plan.add("experts' output", c.n_embd, ActivationType::f32, some);
-  gate_ = plan.add("experts' gate", c.n_ff, ActivationType::f32, some);
-  up_ = plan.add("experts' up", c.n_ff, ActivationType::f32, some);
-  act_ = plan.add("experts' act", c.n_ff, ActivationType::input, some);
+  gate_ = plan.add("experts' gate", n_ff_, ActivationType::f32, some);
+  up_ = plan.add("experts' up", n_ff_, ActivationType::f32, some);
+  act_ = plan.add("experts' act", n_ff_, ActivationType::input, some);
   order_ = plan.add("experts' order", 1, ActivationType::i32, sorted);
   factors_ = plan.add("experts' factors", 1, ActivationType::f32, chosen);
 }
@@ -88,7 +99,7 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
 Tensor ExpertsFfn::router_logits(const Tensor& normed, const LayerPass& pass) const {
   const int64_t n = normed.shape[0], n_embd = normed.shape[1];
   const Tensor logits = pass.buffers->get(logits_, n);
-  const int64_t most = context_.spec.ffn_rows(n);  // that there is memory for
+  const int64_t most = most_rows(context_.spec.config, n);  // that there is memory for
   for (int64_t begin = 0; begin < n; begin += most) {
     const auto rows = static_cast<int32_t>(std::min(most, n - begin));
     Tensor input = normed.slice(begin, begin + rows);
@@ -108,7 +119,7 @@ Tensor ExpertsFfn::router_logits(const Tensor& normed, const LayerPass& pass) co
 ExpertMemory ExpertsFfn::memory(int64_t n, const LayerPass& pass) const {
   const ModelConfig& c = context_.spec.config;
   const ActivationBuffer& buffers = *pass.buffers;
-  const int64_t m = context_.spec.ffn_rows(n), n_chosen = n * c.n_expert_used;
+  const int64_t m = most_rows(c, n), n_chosen = n * c.n_expert_used;
   return {.x = buffers.get(gathered_, m),
           .gate = buffers.get(gate_, m),
           .up = buffers.get(up_, m),

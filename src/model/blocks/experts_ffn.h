@@ -14,7 +14,7 @@ namespace snapkv {
 
 class ExpertsFfn final : public FeedForward {
  public:
-  ExpertsFfn(const BlockContext& context, LayerLoader& loader);
+  ExpertsFfn(const FeedForwardPart& part, const BlockContext& context, LayerLoader& loader);
 
   void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const override;
   std::vector<const Weight*> matrices() const override { return {}; }
@@ -29,6 +29,7 @@ class ExpertsFfn final : public FeedForward {
   ExpertMemory memory(int64_t n, const LayerPass& pass) const;
 
   const BlockContext& context_;
+  const int64_t n_ff_;                       // of an expert
   Weight router_;                            // [n_expert, n_embd] f32
   Tensor choice_bias_;                       // [n_expert], or empty
   std::vector<Weight> gates_, ups_, downs_;  // [n_expert]
@@ -36,7 +37,7 @@ class ExpertsFfn final : public FeedForward {
 
   ActivationTensor logits_;             // [n, n_expert]
   ActivationTensor chosen_, weights_;   // [n, n_used]
-  ActivationTensor gathered_, branch_;  // [m, n_embd], m = ModelSpec::ffn_rows()
+  ActivationTensor gathered_, branch_;  // [m, n_embd], m = most_rows()
   ActivationTensor gate_, up_, act_;    // [m, n_ff]
   ActivationTensor order_, factors_;    // ExpertMemory's, as columns
 };
