@@ -38,7 +38,9 @@ struct RandomFamily {
   int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts
   bool expert_bias = false;                 // of the router and of every expert
   bool merged_experts = true;               // one tensor for all of a layer, else one for each
+  bool choice_bias = false;                 // exp_probs_b: of the experts' choice only
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
+  int64_t n_dense_layers = 0;               // the first ones, without experts, n_ff_dense wide
   /// > 0: layers that are not among attention_layers have a short convolution of so many tokens.
   int64_t conv_kernel = 0;
   std::vector<int64_t> attention_layers = {};

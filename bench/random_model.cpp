@@ -114,14 +114,14 @@ class Planner {
     } else {
       add_attention(blk, g);
     }
-    add_ffn(blk, g);
+    add_ffn(blk, il, g);
   }
 
   void add_draft_layer(const std::string& blk, const RandomGains& g) {
     norm(blk + "attn_norm");
     norm(blk + (f_.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm"));
     add_attention(blk, g);
-    add_ffn(blk, g);
+    add_ffn(blk, s_.n_layer, g);
     matrix(blk + "nextn.eh_proj", s_.n_embd, 2 * s_.n_embd, g.ffn);
     for (const char* name : {"nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm"}) {
       norm(blk + name);
@@ -182,17 +182,20 @@ class Planner {
     }
   }
 
-  void add_ffn(const std::string& blk, const RandomGains& g) {
-    if (f_.n_expert > 0) return add_experts(blk, g);
+  void add_ffn(const std::string& blk, int64_t il, const RandomGains& g) {
+    const bool dense = il < f_.n_dense_layers;
+    if (f_.n_expert > 0 && !dense) return add_experts(blk, g);
+    const int64_t n_ff = dense ? f_.n_ff_dense : s_.n_ff;
     if (f_.gated && !f_.fused_gate) {
-      matrix(blk + "ffn_gate", s_.n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
+      matrix(blk + "ffn_gate", n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
     }
-    matrix(blk + "ffn_up", f_.fused_gate ? 2 * s_.n_ff : s_.n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
-    matrix(blk + "ffn_down", s_.n_embd, s_.n_ff, g.ffn, f_.ffn_bias);
+    matrix(blk + "ffn_up", f_.fused_gate ? 2 * n_ff : n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
+    matrix(blk + "ffn_down", s_.n_embd, n_ff, g.ffn, f_.ffn_bias);
   }
 
   void add_experts(const std::string& blk, const RandomGains& g) {
     matrix(blk + "ffn_gate_inp", f_.n_expert, s_.n_embd, g.router, f_.expert_bias, DType::f32);
+    if (f_.choice_bias) bias(blk + "exp_probs_b", f_.n_expert);
     const auto experts = [&](const char* name, int64_t n_out, int64_t n_in) {
       if (f_.merged_experts) {
         matrix(blk + name + "_exps", n_out, n_in, g.ffn, false, {}, f_.n_expert);
@@ -310,6 +313,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   if (f.n_draft_layer > 0) meta.u32(key("nextn_predict_layers"), f.n_draft_layer);
   meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
   if (f.n_ff_dense > 0) meta.u32(key("expert_feed_forward_length"), s.n_ff);
+  if (f.n_dense_layers > 0) meta.u32(key("leading_dense_block_count"), f.n_dense_layers);
   if (f.n_expert > 0) {
     meta.u32(key("expert_count"), f.n_expert);
     meta.u32(key("expert_used_count"), f.n_expert_used);

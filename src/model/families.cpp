@@ -155,6 +155,17 @@ constexpr std::array kFamilies = {
            .qk_norm = QkNorm::each_head,
            .rope = RopeLayout::neox},
 
+    Family{.name = "lfm2moe",
+           .models = "LFM2, mixtures of experts",
+           .make_layers = make_lfm2_layers,
+           .own_keys = kLfm2Keys,
+           .experts = ExpertLayers::always,
+           .output_norm = "token_embd_norm",
+           .qk_norm = QkNorm::each_head,
+           .choice_bias = Presence::required,
+           .expert_score = ExpertScore::sigmoid,
+           .rope = RopeLayout::neox},
+
     Family{.name = "qwen35",
            .models = "Qwen 3.5 and 3.6, dense",
            .make_layers = make_qwen35_layers,

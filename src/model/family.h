@@ -102,6 +102,7 @@ struct Family {
   Presence output_bias = Presence::optional;  // of attention's output projection
   Presence ffn_bias = Presence::optional;
   Presence expert_bias = Presence::optional;  // of every expert, and of the router
+  Presence choice_bias = Presence::optional;  // of the experts' choice
 
   Activation activation = Activation::silu;
   /// How experts are scored, unless .expert_gating_func says so.

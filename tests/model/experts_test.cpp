@@ -180,6 +180,54 @@ TEST(ExpertsFileTest, TheFirstLayersMayHaveNone) {
   expect_mentions(load_error(neither), {"llama.feed_forward_length"});
 }
 
+/// A layer with attention and a dense network, then one with a convolution and experts.
+TinyFile lfm2moe_file() {
+  TinyFile file = half_dense_file();
+  const auto llama = std::move(file.metadata);
+  file.metadata.clear();
+  for (const auto& [key, add] : llama) {
+    file.metadata[key.starts_with("llama.") ? "lfm2moe" + key.substr(5) : key] = add;
+  }
+  file.set("general.architecture", std::string("lfm2moe"));
+  file.set("lfm2moe.attention.head_count_kv", std::vector<int32_t>{2, 0});
+  file.set("lfm2moe.shortconv.l_cache", uint32_t{3});
+  for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output"}) {
+    file.tensors.erase("blk.1." + std::string(name) + ".weight");
+  }
+  file.tensors.erase("output_norm.weight");
+  file.tensors.insert({{"token_embd_norm.weight", {32}},
+                       {"blk.0.attn_q_norm.weight", {8}},
+                       {"blk.0.attn_k_norm.weight", {8}},
+                       {"blk.1.exp_probs_b.bias", {4}},
+                       {"blk.1.shortconv.in_proj.weight", {96, 32}},
+                       {"blk.1.shortconv.conv.weight", {32, 3}},
+                       {"blk.1.shortconv.out_proj.weight", {32, 32}}});
+  return file;
+}
+
+TEST(ExpertsFileTest, WhatAnLfm2WithExpertsNeedsIsNamed) {
+  const TempDir folder;
+  Model::load({.path = lfm2moe_file().write(folder)});
+  for (const auto& [name, shape] : lfm2moe_file().tensors) {
+    TinyFile missing = lfm2moe_file(), wrong = missing;
+    missing.tensors.erase(name);
+    expect_mentions(load_error(missing), {name.c_str(), "missing"});
+    wrong.tensors[name].back() += 32;
+    expect_mentions(load_error(wrong), {name.c_str(), "shape"});
+  }
+  for (const char* key : {"lfm2moe.expert_count", "lfm2moe.expert_used_count",
+                          "lfm2moe.shortconv.l_cache", "lfm2moe.feed_forward_length"}) {
+    TinyFile missing = lfm2moe_file(), wrong = missing;
+    missing.metadata.erase(key);
+    expect_mentions(load_error(missing), {key});
+    wrong.set(key, std::string("some"));
+    expect_mentions(load_error(wrong), {key});
+  }
+  TinyFile all_experts = lfm2moe_file();
+  all_experts.metadata.erase("lfm2moe.leading_dense_block_count");
+  expect_mentions(load_error(all_experts), {"blk.0.ffn_gate_inp.weight", "missing"});
+}
+
 std::vector<float> logits_of(const RandomModelShape& shape, const RandomModelOptions& options) {
   const TempDir folder;
   const std::string path = folder / "model.gguf";

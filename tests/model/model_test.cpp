@@ -267,6 +267,7 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (has("ffn_norm.weight")) return false;  // the list has models without it
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
   if (!name.ends_with(".bias")) return false;
+  if (has("exp_probs_b")) return f.choice_bias == Presence::optional;
   if (has("norm")) return f.norm_bias == Presence::optional;
   if (has("ssm_dt")) return false;
   if (has("attn_output")) return f.output_bias == Presence::optional;

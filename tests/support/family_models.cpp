@@ -210,7 +210,7 @@ std::vector<FamilyModel> olmos() {
   return {model_of("olmo2", olmo(0, {}, 3)), model_of("olmo3", olmo(16, yarn(8.0, 512), 5))};
 }
 
-/// Most layers have a short convolution; one model ends with it, the other with attention.
+/// Most layers have a short convolution; the models end with it, or with attention.
 std::vector<FamilyModel> with_short_convolutions() {
   const auto lfm2 = [](int64_t kernel, std::vector<int64_t> attention_layers, int64_t n_layer) {
     return shape_of({.architecture = "lfm2",
@@ -219,7 +219,16 @@ std::vector<FamilyModel> with_short_convolutions() {
                      .attention_layers = std::move(attention_layers)},
                     n_layer);
   };
-  return {model_of("lfm2", lfm2(3, {1, 3}, 5)), model_of("lfm2-wide", lfm2(4, {2}, 3))};
+  RandomModelShape lfm2moe = lfm2(3, {1, 3}, 5);
+  lfm2moe.family.architecture = "lfm2moe";
+  lfm2moe.family.n_expert = 8;
+  lfm2moe.family.n_expert_used = 3;
+  lfm2moe.family.choice_bias = true;
+  lfm2moe.family.n_ff_dense = 128;
+  lfm2moe.family.n_dense_layers = 2;
+  lfm2moe.family.keys = {{"expert_gating_func", int64_t{2}}};  // sigmoid
+  return {model_of("lfm2", lfm2(3, {1, 3}, 5)), model_of("lfm2-wide", lfm2(4, {2}, 3)),
+          model_of("lfm2moe", lfm2moe)};
 }
 
 /// Linear attention in three of four layers; one model ends with it and has layers that guess further

@@ -27,7 +27,7 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
   SNAPKV_CHECK(loader.family().norm_places == NormPlaces::before && loader.family().gated);
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
   router_.bias = loader.vector("ffn_gate_inp.bias", c.n_expert, loader.family().expert_bias);
-  choice_bias_ = loader.vector("exp_probs_b.bias", c.n_expert, Presence::optional);
+  choice_bias_ = loader.vector("exp_probs_b.bias", c.n_expert, loader.family().choice_bias);
   load_experts(loader);
   plan_activations(context.activations);
 }
