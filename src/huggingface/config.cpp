@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "huggingface/lfm2_config.h"
 #include "huggingface/window_config.h"
 
 namespace snapkv::huggingface {
@@ -58,6 +59,9 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, bool has
   }
 }
 
+/// Dense or with experts.
+bool is_lfm2(const Config& config) { return config.mapping->architecture.starts_with("lfm2"); }
+
 void read_sizes(const JsonFields& c, Config& config) {
   // The limits are the same as for GGUF's keys.
   config.n_layer = c.integer("num_hidden_layers", 1, 4096);
@@ -88,44 +92,10 @@ void read_sizes(const JsonFields& c, Config& config) {
       gemma ? c.integer("vocab_size", 1, INT32_MAX, 262208) : c.integer("vocab_size", 1, INT32_MAX);
   config.n_ctx = gemma ? c.integer("max_position_embeddings", 1, kMaxContext, 131072)
                        : c.integer("max_position_embeddings", 1, kMaxContext);
-  const bool lfm2 = config.mapping->architecture == "lfm2";
+  const bool lfm2 = is_lfm2(config);
   config.rms_eps = lfm2    ? c.positive("norm_eps", 1e-5)
                    : gemma ? c.positive("rms_norm_eps", 1e-6)
                            : c.positive("rms_norm_eps");
-}
-
-/// The convolutions of LFM2: which layers have one, and the width that the feed-forward network has
-/// beside them.
-void read_lfm2(const JsonFields& c, Config& config) {
-  config.conv_kernel = c.integer("conv_L_cache", 2, 16, 3);
-  if (c.flag("conv_bias", false)) c.bad("conv_bias", "is true, which is not supported");
-  const char* const key = c.has("layer_types") ? "layer_types" : "full_attn_idxs";
-  const Json* const list = c.find(key);
-  if (list == nullptr) c.bad(key, "is missing");
-  config.has_attention.assign(config.n_layer, false);
-  const bool by_name = std::string_view(key) == "layer_types";
-  if (!list->is_array() || (by_name && std::ssize(*list) != config.n_layer)) {
-    c.bad(key, "is {}, expected an array for {} layers", shown(*list), config.n_layer);
-  }
-  for (int64_t i = 0; i < std::ssize(*list); ++i) {
-    const Json& item = (*list)[i];
-    if (by_name && (item == "full_attention" || item == "conv")) {
-      config.has_attention[i] = item == "full_attention";
-    } else if (!by_name && item.is_number_unsigned() &&
-               item.get<uint64_t>() < static_cast<uint64_t>(config.n_layer)) {
-      config.has_attention[item.get<uint64_t>()] = true;
-    } else {
-      c.bad(key, "holds {}, expected {}", shown(item),
-            by_name ? "full_attention or conv" : "numbers of layers");
-    }
-  }
-  if (c.has("block_ff_dim")) config.n_ff = c.integer("block_ff_dim", 1, 1 << 22);
-  if (!c.flag("block_auto_adjust_ff_dim", true)) return;
-  const int64_t multiple = c.integer("block_multiple_of", 1, 1 << 22, 256);
-  config.n_ff = 2 * config.n_ff / 3;
-  const double factor = c.positive("block_ffn_dim_multiplier", 1.0);
-  config.n_ff = static_cast<int64_t>(factor * static_cast<double>(config.n_ff));
-  config.n_ff = (config.n_ff + multiple - 1) / multiple * multiple;
 }
 
 /// Experts of the families that have them.
@@ -135,6 +105,7 @@ void read_experts(const JsonFields& c, Config& config) {
   config.n_expert =
       c.integer(c.has("num_experts") ? "num_experts" : "num_local_experts", 1, kMostExperts);
   config.n_expert_used = c.integer("num_experts_per_tok", 1, config.n_expert);
+  if (config.mapping->architecture == "lfm2moe") read_lfm2_experts(c, config);
   if (config.mapping->architecture != "qwen3moe") return;
   config.n_ff_dense = config.n_ff;
   config.n_ff = c.integer("moe_intermediate_size", 1, 1 << 22);
@@ -227,7 +198,7 @@ void read_scaling(const JsonFields& rope, Config& config) {
 void read_rope(const JsonFields& c, Config& config) {
   const bool gemma = config.mapping->architecture == "gemma3";
   const double partial = c.positive("partial_rotary_factor", 1.0);
-  const bool lfm2 = config.mapping->architecture == "lfm2";
+  const bool lfm2 = is_lfm2(config);
   config.rope.theta = c.positive("rope_theta", gemma || lfm2 ? 1e6 : 1e4);
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
   config.rope.original_context = c.integer("original_max_position_embeddings", 1, kMaxContext, 0);
@@ -285,6 +256,8 @@ int64_t Config::size(Size which) const {
       return conv_kernel;
     case Size::ff:
       return n_ff;
+    case Size::ff_dense:
+      return n_ff_dense;
     case Size::ff_twice:
       return 2 * n_ff;
     case Size::head_dim:
@@ -320,11 +293,12 @@ Config read_config(const JsonFields& root) {
   read_sizes(c, config);
   read_experts(c, config);
   read_rope(c, config);
-  if (mapping.architecture == "lfm2") {
-    read_lfm2(c, config);
+  if (is_lfm2(config)) {
+    read_convolutions(c, config);
   } else {
     read_windows(c, config);
   }
+  if (mapping.architecture == "lfm2") read_lfm2_width(c, config);
   if (mapping.architecture == "gemma3") {
     check_gemma3(c, config);
     if (c.has("final_logit_softcapping")) {
@@ -349,6 +323,11 @@ void add_config_keys(const Config& config, Keys& keys) {
     keys.u32(key("expert_used_count"), config.n_expert_used);
   }
   if (config.n_ff_dense > 0) keys.u32(key("expert_feed_forward_length"), config.n_ff);
+  if (config.n_dense_layers > 0) {
+    keys.u32(key("leading_dense_block_count"), config.n_dense_layers);
+  }
+  if (config.sigmoid_scores) keys.u32(key("expert_gating_func"), 2);
+  if (config.expert_scale != 1) keys.f32(key("expert_weights_scale"), config.expert_scale);
   if (!config.normalizes_experts) keys.flag(key("expert_weights_norm"), false);
   keys.u32(key("attention.head_count"), config.n_head);
   if (config.has_attention.empty()) {

@@ -32,8 +32,11 @@ struct Config {
   bool multimodal = false;  // only the text model is read
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_head = 0, n_head_kv = 0, head_dim = 0, n_vocab = 0;
   int64_t n_expert = 0, n_expert_used = 0;  // 0: there are none
-  int64_t n_ff_dense = 0;  // where it differs from n_ff, which is then of one expert; else 0
+  int64_t n_ff_dense = 0;      // where it differs from n_ff, which is then of one expert; else 0
+  int64_t n_dense_layers = 0;  // the first ones, which have no experts
   bool normalizes_experts = true;  // the weights of a token's experts add up to 1
+  bool sigmoid_scores = false;     // of the experts, in place of the softmax
+  double expert_scale = 1;         // of the weights of a token's experts
   int64_t n_rot = 0;
   int64_t n_ctx = 0;
   bool has_head_dim = false;  // whether config.json gives it

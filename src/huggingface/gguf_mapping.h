@@ -14,7 +14,8 @@ enum class Size {
   none,
   embd,
   embd_thrice,
-  ff,
+  ff,        // of one expert where there are experts
+  ff_dense,  // of the layers without experts, in models that have both
   ff_twice,
   head_dim,
   q,
@@ -39,7 +40,8 @@ struct TensorRow {
   std::string_view gguf;  // without ".weight" and, in a layer, without "blk.N."
   Size n_out = Size::none, n_in = Size::none;  // of the weight; without n_in it is a vector
   Edit edit = Edit::none;
-  bool optional = false;  // also of tensors that only some layers have; loading checks which
+  bool optional = false;     // also of tensors that only some layers have; loading checks which
+  bool whole_names = false;  // a vector whose names have no ".weight", in GGUF as in the folder
 };
 
 struct GgufMapping {

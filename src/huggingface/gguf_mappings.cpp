@@ -118,6 +118,32 @@ constexpr TensorRow kLfm2Layer[] = {
     {"feed_forward.w2", "ffn_down", Size::embd, Size::ff},
 };
 
+constexpr TensorRow kLfm2MoeLayer[] = {
+    {"operator_norm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd, Edit::none, true},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::none, true},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd, Edit::none, true},
+    {"self_attn.out_proj", "attn_output", Size::embd, Size::q, Edit::none, true},
+    {"self_attn.q_layernorm", "attn_q_norm", Size::head_dim, Size::none, Edit::none, true},
+    {"self_attn.k_layernorm", "attn_k_norm", Size::head_dim, Size::none, Edit::none, true},
+    {"conv.in_proj", "shortconv.in_proj", Size::embd_thrice, Size::embd, Edit::none, true},
+    {"conv.conv", "shortconv.conv", Size::embd, Size::kernel, Edit::none, true},
+    {"conv.out_proj", "shortconv.out_proj", Size::embd, Size::embd, Edit::none, true},
+    {"ffn_norm", "ffn_norm", Size::embd},
+    {"feed_forward.w1", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"feed_forward.w3", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"feed_forward.w2", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"feed_forward.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"feed_forward.expert_bias", "exp_probs_b.bias", Size::expert, Size::none, Edit::none, true,
+     true},
+};
+
+constexpr TensorRow kLfm2MoeExperts[] = {
+    {"w1", "ffn_gate", Size::ff, Size::embd},
+    {"w3", "ffn_up", Size::ff, Size::embd},
+    {"w2", "ffn_down", Size::embd, Size::ff},
+};
+
 constexpr std::string_view kLlama[] = {"LlamaForCausalLM", "MistralForCausalLM"};
 constexpr std::string_view kMixtral[] = {"MixtralForCausalLM"};
 constexpr std::string_view kQwen2[] = {"Qwen2ForCausalLM"};
@@ -126,6 +152,7 @@ constexpr std::string_view kQwen3Moe[] = {"Qwen3MoeForCausalLM"};
 constexpr std::string_view kGemma3[] = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
 constexpr std::string_view kPhi3[] = {"Phi3ForCausalLM"};
 constexpr std::string_view kLfm2[] = {"Lfm2ForCausalLM"};
+constexpr std::string_view kLfm2Moe[] = {"Lfm2MoeForCausalLM"};
 
 constexpr GgufMapping kMappings[] = {
     {.architecture = "llama", .classes = kLlama, .layer = kLlamaLayer},
@@ -152,6 +179,14 @@ constexpr GgufMapping kMappings[] = {
     {.architecture = "lfm2",
      .classes = kLfm2,
      .layer = kLfm2Layer,
+     .norm = "model.embedding_norm",
+     .gguf_norm = "token_embd_norm",
+     .ties_embeddings = true},
+    {.architecture = "lfm2moe",
+     .classes = kLfm2Moe,
+     .layer = kLfm2MoeLayer,
+     .experts = kLfm2MoeExperts,
+     .expert_prefix = "feed_forward.experts.",
      .norm = "model.embedding_norm",
      .gguf_norm = "token_embd_norm",
      .ties_embeddings = true},

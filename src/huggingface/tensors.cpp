@@ -53,7 +53,7 @@ class Mapper {
       for (const TensorRow& row : config_.mapping->layer) {
         add(row, prefix, fmt::format("blk.{}.", il));
       }
-      add_experts(prefix, fmt::format("blk.{}.", il));
+      if (il >= config_.n_dense_layers) add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
     }
     add({config_.mapping->norm, config_.mapping->gguf_norm, Size::embd, Size::none,
@@ -98,15 +98,16 @@ class Mapper {
            const std::string& gguf_suffix = "") {
     const std::string name = prefix + std::string(row.name);
     const std::string gguf = gguf_prefix + std::string(row.gguf) + gguf_suffix;
-    const ShardTensor* weight = find(name + ".weight");
+    const std::string ending = row.whole_names ? "" : ".weight";
+    const ShardTensor* weight = find(name + ending);
     if (weight == nullptr) {
       if (row.optional) return;
-      fail(ErrorCode::kBadModel, "'{}': tensor '{}.weight' is missing, which {} needs", folder_,
-           name, config_.class_name);
+      fail(ErrorCode::kBadModel, "'{}': tensor '{}{}' is missing, which {} needs", folder_, name,
+           ending, config_.class_name);
     }
     std::vector<int64_t> shape = {config_.size(row.n_out)};
     if (row.n_in != Size::none) shape.push_back(config_.size(row.n_in));
-    add_source(*weight, gguf + ".weight", shape, row.edit);
+    add_source(*weight, gguf + ending, shape, row.edit);
     if (row.n_in == Size::none) return;
     if (const ShardTensor* bias = find(name + ".bias")) {
       add_source(*bias, gguf + ".bias", {config_.size(row.n_out)}, row.edit);

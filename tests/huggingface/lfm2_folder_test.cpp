@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 // LFM2's folders, whose layers are not all alike: the same weights under transformers' names
 // compute what the GGUF file of tests/support/family_models.cpp does, which llama.cpp confirms.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "format/gguf.h"
+#include "snapkv/convert.h"
 #include "snapkv/engine.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/family_models.h"
@@ -16,20 +20,23 @@ namespace lfm2_folder_tests {
 
 /// transformers' name of a tensor.
 std::string name_in_folder(std::string name) {
-  const std::pair<const char*, const char*> parts[] = {{"blk.", "model.layers."},
-                                                       {"token_embd_norm", "model.embedding_norm"},
-                                                       {"token_embd", "model.embed_tokens"},
-                                                       {"attn_norm", "operator_norm"},
-                                                       {"attn_q_norm", "self_attn.q_layernorm"},
-                                                       {"attn_k_norm", "self_attn.k_layernorm"},
-                                                       {"attn_q", "self_attn.q_proj"},
-                                                       {"attn_k", "self_attn.k_proj"},
-                                                       {"attn_v", "self_attn.v_proj"},
-                                                       {"attn_output", "self_attn.out_proj"},
-                                                       {"shortconv", "conv"},
-                                                       {"ffn_gate", "feed_forward.w1"},
-                                                       {"ffn_down", "feed_forward.w2"},
-                                                       {"ffn_up", "feed_forward.w3"}};
+  const std::pair<const char*, const char*> parts[] = {
+      {"blk.", "model.layers."},
+      {"token_embd_norm", "model.embedding_norm"},
+      {"token_embd", "model.embed_tokens"},
+      {"attn_norm", "operator_norm"},
+      {"attn_q_norm", "self_attn.q_layernorm"},
+      {"attn_k_norm", "self_attn.k_layernorm"},
+      {"attn_q", "self_attn.q_proj"},
+      {"attn_k", "self_attn.k_proj"},
+      {"attn_v", "self_attn.v_proj"},
+      {"attn_output", "self_attn.out_proj"},
+      {"shortconv", "conv"},
+      {"ffn_gate_inp", "feed_forward.gate"},
+      {"exp_probs_b.bias", "feed_forward.expert_bias"},
+      {"ffn_gate", "feed_forward.w1"},
+      {"ffn_down", "feed_forward.w2"},
+      {"ffn_up", "feed_forward.w3"}};
   for (const auto& [gguf, folder] : parts) {
     const size_t at = name.find(gguf);
     if (at != std::string::npos) name.replace(at, std::string_view(gguf).size(), folder);
@@ -58,17 +65,49 @@ Json config() {
           {"eos_token_id", 2}};
 }
 
+Json moe_config() {
+  Json all = config();
+  all.update({{"architectures", {"Lfm2MoeForCausalLM"}},
+              {"model_type", "lfm2_moe"},
+              {"intermediate_size", 128},
+              {"moe_intermediate_size", 96},
+              {"num_dense_layers", 2},
+              {"num_experts", 8},
+              {"num_experts_per_tok", 3},
+              {"norm_topk_prob", true},
+              {"use_expert_bias", true},
+              {"routed_scaling_factor", 1.0}});
+  return all;
+}
+
+/// The tensors that a folder has for one of a GGUF file.
+std::vector<HfTensor> in_folder(const GgufTensor& t) {
+  const auto* values = static_cast<const float*>(t.tensor.data);
+  std::vector<int64_t> shape(t.tensor.shape.begin(), t.tensor.shape.begin() + t.tensor.rank);
+  const size_t merged = t.name.find("_exps.weight");
+  if (merged == std::string::npos) {
+    const std::string name = name_in_folder(t.name);
+    if (name.ends_with("conv.conv.weight")) shape = {shape[0], 1, shape[1]};
+    return {f32_tensor(name, shape, {values, values + t.tensor.numel()})};
+  }
+  std::vector<HfTensor> experts;
+  const int64_t n = shape[1] * shape[2];
+  for (int64_t e = 0; e < shape[0]; ++e) {
+    std::string name = name_in_folder(t.name.substr(0, merged));
+    name.insert(name.rfind('.'), fmt::format(".experts.{}", e));
+    experts.push_back(
+        f32_tensor(name + ".weight", {shape[1], shape[2]}, {values + e * n, values + (e + 1) * n}));
+  }
+  return experts;
+}
+
 class Lfm2Folder : public testing::Test {
  protected:
-  Lfm2Folder() {
-    const GgufFile file = GgufFile::open(model_path("lfm2"));
+  void write(const std::string& model) {
+    const GgufFile file = GgufFile::open(model_path(model));
     std::vector<HfTensor> tensors;
     for (const GgufTensor& t : file.tensors()) {
-      const auto* values = static_cast<const float*>(t.tensor.data);
-      std::vector<int64_t> shape(t.tensor.shape.begin(), t.tensor.shape.begin() + t.tensor.rank);
-      const std::string name = name_in_folder(t.name);
-      if (name.ends_with("conv.conv.weight")) shape = {shape[0], 1, shape[1]};
-      tensors.push_back(f32_tensor(name, shape, {values, values + t.tensor.numel()}));
+      for (HfTensor& part : in_folder(t)) tensors.push_back(std::move(part));
     }
     write_bytes(dir_ / "model.safetensors", safetensors_bytes(tensors));
     write_spm_tokenizer(dir_ / "");
@@ -91,6 +130,7 @@ class Lfm2Folder : public testing::Test {
 };
 
 TEST_F(Lfm2Folder, ComputesWhatItsGgufFileDoes) {
+  write("lfm2");
   EXPECT_EQ(logits(load(config())), logits(load_model("lfm2")));
   Json older = config();  // files of before transformers' layer_types
   older.erase("layer_types");
@@ -102,7 +142,56 @@ TEST_F(Lfm2Folder, ComputesWhatItsGgufFileDoes) {
   EXPECT_EQ(logits(load(older)), logits(load_model("lfm2")));
 }
 
+TEST_F(Lfm2Folder, ComputesWhatItsGgufFileDoesWithExperts) {
+  write("lfm2moe");
+  EXPECT_EQ(logits(load(moe_config())), logits(load_model("lfm2moe")));
+  Json by_default = moe_config();
+  for (const char* key : {"norm_topk_prob", "use_expert_bias", "routed_scaling_factor"}) {
+    by_default.erase(key);
+  }
+  const std::vector<float> expected = logits(load(by_default));
+  EXPECT_EQ(expected, logits(load_model("lfm2moe")));
+  for (const auto& [key, value] :
+       {std::pair<const char*, Json>{"norm_topk_prob", false}, {"routed_scaling_factor", 2.0}}) {
+    Json json = moe_config();
+    json[key] = value;
+    EXPECT_NE(logits(load(json)), expected) << key;
+  }
+  const std::string path = dir_ / "lfm2moe.gguf";
+  load(moe_config());
+  convert_model({.from = dir_ / "", .to = path});
+  EXPECT_EQ(GgufFile::open(path).get_uint("lfm2moe.expert_gating_func"), 2u);  // sigmoid
+  EXPECT_EQ(logits(Model::load({.path = path, .compute = Compute::f32})), expected);
+}
+
+TEST_F(Lfm2Folder, RefusesExpertsThatItCannotCompute) {
+  write("lfm2moe");
+  const auto refused = [&](const char* key, const Json& value, std::string_view why) {
+    Json json = moe_config();
+    if (value.is_null()) {
+      json.erase(key);
+    } else {
+      json[key] = value;
+    }
+    expect_error(ErrorCode::kBadModel, {key, why}, [&] { load(json); });
+  };
+  refused("use_expert_bias", false, "supported is true");
+  refused("num_dense_layers", 5, "5");
+  refused("num_dense_layers", {}, "missing");
+  refused("moe_intermediate_size", {}, "missing");
+  refused("num_experts", 0, "0");
+  refused("num_experts_per_tok", 9, "9");
+  refused("routed_scaling_factor", -1.0, "-1");
+  Json json = moe_config();
+  json["num_dense_layers"] = 3;
+  expect_error(ErrorCode::kBadModel, {"experts", "not part of"}, [&] { load(json); });
+  json["num_dense_layers"] = 1;
+  expect_error(ErrorCode::kBadModel, {"layers.1.feed_forward.experts.0.w1.weight", "missing"},
+               [&] { load(json); });
+}
+
 TEST_F(Lfm2Folder, RefusesWhatItCannotCompute) {
+  write("lfm2");
   const auto refused = [&](const char* key, const Json& value, std::string_view why) {
     Json json = config();
     json[key] = value;
