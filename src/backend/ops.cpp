@@ -124,6 +124,11 @@ bool scale(const Backend&, const Tensor& x, std::span<const float> factors) {
   return x.numel() > 0;
 }
 
+bool scale_rows(const Backend&, const Tensor& x, const Tensor& factors) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(factors, {x.shape[0], 1}));
+  return x.numel() > 0;
+}
+
 bool softcap(const Backend&, const Tensor& x, float cap) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
   SNAPKV_CHECK(std::isfinite(cap) && cap > 0.0f);

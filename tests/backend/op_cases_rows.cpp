@@ -273,6 +273,12 @@ OpCases scale_cases() {
   });
 }
 
+OpCases scale_rows_cases() {
+  return in_place_cases(1, {.rel = 1.2e-7}, [](const Place& at, const Tensor& x) {
+    ops::scale_rows(at, x, at.put(random_tensor({x.shape[0], 1}, 2)));
+  });
+}
+
 // A tanh within 4 ulp, times the cap. Far outside the cap, the result is the cap.
 OpCases softcap_cases() {
   OpCases cases;

@@ -90,6 +90,8 @@ TEST_F(RefOps, AddScaleSoftcap) {
   EXPECT_TRUE(all_close(x.values(), {6, 4, -1, -8}, kExact));
   ops::scale(*backend_, x, std::array{0.5f});
   EXPECT_TRUE(all_close(x.values(), {3, 2, -0.5f, -4}, kExact));
+  ops::scale_rows(*backend_, x, TestTensor({2, 1}, Values{2, -2}));
+  EXPECT_TRUE(all_close(x.values(), {6, 4, 1, 8}, kExact));
   const TestTensor far({1, 3}, Values{2 * kLn2, 1e6f, -1e6f});
   ops::softcap(*backend_, far, 2.0f);  // tanh(ln 2) = (2 - 1/2) / (2 + 1/2)
   EXPECT_TRUE(all_close(far.values(), {1.2f, 2, -2}, kRounded));
@@ -505,6 +507,7 @@ TEST_F(RefOps, NothingToDo) {
   ops::layer_norm(*backend_, none, TestTensor({2}), {}, 0.0f, none);
   ops::add(*backend_, none, none, 1.0f);
   ops::scale(*backend_, none, {});
+  ops::scale_rows(*backend_, none, TestTensor({0, 1}));
   ops::softcap(*backend_, none, 1.0f);
   ops::store_rows(*backend_, heads, DType::f16, std::array<void*, 1>{nullptr});
   const std::vector<int32_t> zero = {0};

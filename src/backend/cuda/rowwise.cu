@@ -356,6 +356,11 @@ void scale(Context& ctx, const Tensor& x, std::span<const float> factors) {
               ctx.put(factors), factors.size() == 1, x.numel(), x.numel() / x.shape[0]);
 }
 
+void scale_rows(Context& ctx, const Tensor& x, const Tensor& factors) {
+  start_early(ctx, element_grid(x.numel()), scale_kernel, static_cast<float*>(x.data),
+              static_cast<const float*>(factors.data), false, x.numel(), x.shape[1]);
+}
+
 void softcap(Context& ctx, const Tensor& x, float cap) {
   start_early(ctx, element_grid(x.numel()), softcap_kernel, static_cast<float*>(x.data), cap,
               x.numel());

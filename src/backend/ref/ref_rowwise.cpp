@@ -81,6 +81,14 @@ void scale(const Tensor& x, std::span<const float> factors) {
   }
 }
 
+// x[t, i] *= factors[t]
+void scale_rows(const Tensor& x, const Tensor& factors) {
+  const int64_t d = x.shape[1];
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    put(x.data, x.dtype, i, get(x.data, x.dtype, i) * get(factors.data, factors.dtype, i / d));
+  }
+}
+
 // x[t, i] = cap * tanh(x[t, i] / cap)
 void softcap(const Tensor& x, float cap) {
   for (int64_t i = 0; i < x.numel(); ++i) {

@@ -369,6 +369,13 @@ void scale(const CpuContext& ctx, const Tensor& x, std::span<const float> factor
   }
 }
 
+void scale_rows(const CpuContext& ctx, const Tensor& x, const Tensor& factors) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const auto row = HWY_DYNAMIC_DISPATCH(scale_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) row(x.at<float>(t), *factors.at<const float>(t), d);
+}
+
 // Threads share pieces rather than rows, because the logits of one token are one long row.
 void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
   constexpr int64_t kPiece = 4096;
