@@ -41,6 +41,8 @@ struct RandomFamily {
   bool choice_bias = false;                 // exp_probs_b: of the experts' choice only
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
   int64_t n_dense_layers = 0;               // the first ones, without experts, n_ff_dense wide
+  int64_t n_ff_shared = 0;                  // > 0: width of an expert that every token passes
+  bool shared_gate = false;                 // whether each token has a factor for it
   /// > 0: layers that are not among attention_layers have a short convolution of so many tokens.
   int64_t conv_kernel = 0;
   std::vector<int64_t> attention_layers = {};

@@ -211,6 +211,17 @@ class Planner {
     experts("ffn_gate", s_.n_ff, s_.n_embd);
     experts("ffn_up", s_.n_ff, s_.n_embd);
     experts("ffn_down", s_.n_embd, s_.n_ff);
+    if (f_.n_ff_shared > 0) add_shared_expert(blk, g);
+  }
+
+  void add_shared_expert(const std::string& blk, const RandomGains& g) {
+    if (f_.shared_gate) {
+      add({blk + "ffn_gate_inp_shexp.weight", DType::f32, 1, s_.n_embd, true, 0.0f,
+           o_.gains ? g.router / std::sqrt(static_cast<float>(s_.n_embd)) : o_.weight_stddev});
+    }
+    matrix(blk + "ffn_gate_shexp", f_.n_ff_shared, s_.n_embd, g.ffn);
+    matrix(blk + "ffn_up_shexp", f_.n_ff_shared, s_.n_embd, g.ffn);
+    matrix(blk + "ffn_down_shexp", s_.n_embd, f_.n_ff_shared, g.ffn);
   }
 
   void add(TensorPlan tensor) {
@@ -313,6 +324,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   if (f.n_draft_layer > 0) meta.u32(key("nextn_predict_layers"), f.n_draft_layer);
   meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
   if (f.n_ff_dense > 0) meta.u32(key("expert_feed_forward_length"), s.n_ff);
+  if (f.n_ff_shared > 0) meta.u32(key("expert_shared_feed_forward_length"), f.n_ff_shared);
   if (f.n_dense_layers > 0) meta.u32(key("leading_dense_block_count"), f.n_dense_layers);
   if (f.n_expert > 0) {
     meta.u32(key("expert_count"), f.n_expert);

@@ -78,7 +78,7 @@ Routing read_routing(const MetadataReader& reader, const Family& family, const M
     }
     rule.score = kScores[number - 1];
   }
-  rule.normalized = reader.flag("expert_weights_norm", true);
+  rule.normalized = reader.flag("expert_weights_norm", family.experts_normalized);
   rule.scale = static_cast<float>(reader.positive("expert_weights_scale", 1.0));
   rule.n_group = reader.size("expert_group_count", 1, c.n_expert);
   rule.n_group_used = reader.size("expert_group_used_count", 1, rule.n_group);

@@ -109,7 +109,7 @@ class Decoder final : public Architecture {
                                      layer.state.window,
                                      layer.state.n_recurrent};
       for (const FeedForwardPart& part : layer.ffn) {
-        traits.insert(traits.end(), {static_cast<int64_t>(part.kind), part.n_ff});
+        traits.insert(traits.end(), {static_cast<int64_t>(part.kind), part.n_ff, part.token_gate});
       }
       for (const Block* block : weights_.layers[il].blocks()) {
         for (const std::vector<const Weight*>& weights :

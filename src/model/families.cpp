@@ -24,6 +24,15 @@ constexpr std::array kFamilies = {
            .qkv_bias = Presence::required,
            .rope = RopeLayout::neox},
 
+    Family{.name = "qwen2moe",
+           .models = "Qwen 1.5 and 2, mixtures of experts",
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::gated,
+           .qkv_bias = Presence::required,
+           .experts_normalized = false,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
     Family{.name = "qwen3",
            .models = "Qwen 3, dense",
            .qk_norm = QkNorm::each_head,

@@ -32,12 +32,20 @@ enum class TokenMixerKind {
 
 /// A part of a layer's feed-forward network, which adds up what its parts compute.
 enum class FeedForwardKind {
-  dense,    // one network for all tokens
-  experts,  // several networks, of which each token passes a few
+  dense,          // one network for all tokens
+  experts,        // several networks, of which each token passes a few
+  shared_expert,  // one more network beside these, which every token passes
 };
 
 /// Whether layers have experts: those from .leading_dense_block_count on.
 enum class ExpertLayers { never, if_counted, always };  // if_counted: where .expert_count says so
+
+/// Whether layers with experts have a shared one, .expert_shared_feed_forward_length wide.
+enum class SharedExpert {
+  none,
+  if_sized,  // where the header has this width
+  gated,     // always, and each token has a factor for it: sigmoid(w . x)
+};
 
 /// Where attention and feed-forward network have norms: of what they read, of what they add to the
 /// residual stream, or of both.
@@ -85,6 +93,7 @@ struct Family {
   void (*make_layers)(const MetadataReader& reader, ModelSpec& spec) = nullptr;
   std::span<const std::string_view> own_keys = {};
   ExpertLayers experts = ExpertLayers::never;
+  SharedExpert shared_expert = SharedExpert::none;
 
   NormKind norm = NormKind::rms;
   std::string_view output_norm = "output_norm";  // the tensor's name, without ".weight"
@@ -107,6 +116,8 @@ struct Family {
   Activation activation = Activation::silu;
   /// How experts are scored, unless .expert_gating_func says so.
   ExpertScore expert_score = ExpertScore::softmax;
+  /// Whether the weights of a token's experts add up to 1, unless .expert_weights_norm says so.
+  bool experts_normalized = true;
   bool gated = true;        // down(f(gate x) * up x); otherwise down(f(up x))
   bool fused_gate = false;  // ffn_up holds gate and up, in this order
 

@@ -25,6 +25,19 @@ int64_t read_n_dense(const MetadataReader& reader, const ModelConfig& c) {
        file.path(), reader.key("leading_dense_block_count"), n, c.n_layer);
 }
 
+/// The parts of a layer with experts.
+std::vector<FeedForwardPart> read_experts_parts(const MetadataReader& reader, SharedExpert shared) {
+  constexpr const char* kShared = "expert_shared_feed_forward_length";
+  std::vector<FeedForwardPart> parts = {
+      {FeedForwardKind::experts, read_width(reader, "expert_feed_forward_length")}};
+  const bool gated = shared == SharedExpert::gated;
+  if (gated ||
+      (shared == SharedExpert::if_sized && reader.file().get_uint(reader.key(kShared), 0) > 0)) {
+    parts.push_back({FeedForwardKind::shared_expert, read_width(reader, kShared), gated});
+  }
+  return parts;
+}
+
 }  // namespace
 
 void add_feed_forward(const MetadataReader& reader, ModelSpec& spec) {
@@ -36,7 +49,7 @@ void add_feed_forward(const MetadataReader& reader, ModelSpec& spec) {
     if (il < n_dense) {
       ffn = {{FeedForwardKind::dense, read_width(reader, "feed_forward_length")}};
     } else {
-      ffn = {{FeedForwardKind::experts, read_width(reader, "expert_feed_forward_length")}};
+      ffn = read_experts_parts(reader, spec.family->shared_expert);
     }
   }
 }

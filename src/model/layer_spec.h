@@ -36,7 +36,8 @@ struct DeltaNetSpec {
 /// A part of a layer's feed-forward network.
 struct FeedForwardPart {
   FeedForwardKind kind = FeedForwardKind::dense;
-  int64_t n_ff = 0;  // values between its matrices; of experts, those of one
+  int64_t n_ff = 0;         // values between its matrices; of experts, those of one
+  bool token_gate = false;  // whether each token has a factor for its result: sigmoid(w . x)
 };
 
 struct LayerSpec {

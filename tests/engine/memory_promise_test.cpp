@@ -101,6 +101,22 @@ std::vector<Case> cases() {
   RandomModelShape many_experts = {256, 2, 4, 2, 64, 512, 512};
   many_experts.family = {.n_expert = 64, .n_expert_used = 4};
   all.push_back({"ManyExperts", many_experts, session("snapkv", 128), 1100});
+  RandomModelShape shared_expert = experts;
+  shared_expert.family.architecture = "qwen2moe";
+  shared_expert.family.qkv_bias = shared_expert.family.own_output = true;
+  shared_expert.family.n_ff_shared = 4096;
+  shared_expert.family.shared_gate = true;
+  all.push_back({"SharedExpert", shared_expert, session("snapkv", 128), 1100});
+  all.push_back({.name = "SharedExpertQ4",
+                 .shape = shared_expert,
+                 .options = session("snapkv", 128),
+                 .n_tokens = 500,
+                 .compute = Compute::automatic,
+                 .weights = DType::q4_0});
+  RandomModelShape half_dense = experts;
+  half_dense.family.n_ff_dense = 4096;
+  half_dense.family.n_dense_layers = 1;
+  all.push_back({"HalfDense", half_dense, session("snapkv", 128), 1100});
   all.push_back({"ExpertsOneChunk", experts, session("snapkv", 128), 500});
   all.push_back({.name = "ExpertsQ4",
                  .shape = experts,

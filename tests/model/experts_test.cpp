@@ -28,6 +28,16 @@ TEST(ExpertNamesTest, PartsOfMergedTensors) {
   EXPECT_FALSE(is_of_experts("blk.0.ffn_gate_inp.weight"));
 }
 
+TinyFile of_architecture(const std::string& name, TinyFile file) {
+  const auto llama = std::move(file.metadata);
+  file.metadata.clear();
+  for (const auto& [key, add] : llama) {
+    file.metadata[key.starts_with("llama.") ? name + key.substr(5) : key] = add;
+  }
+  file.set("general.architecture", name);
+  return file;
+}
+
 /// A file of one layer with four experts, two of each token.
 TinyFile experts_file(bool merged = true) {
   TinyFile file;
@@ -123,11 +133,7 @@ TEST(ExpertsFileTest, OtherKindsOfExpertsAreNamed) {
   TinyFile shared = experts_file();
   shared.set("llama.expert_shared_count", uint32_t{1});
   expect_mentions(load_error(shared), {"llama.expert_shared_count = 1", "every token"});
-  TinyFile dense;
-  for (const auto& [key, add] : TinyFile().metadata) {
-    if (key.starts_with("llama.")) dense.metadata["internlm2." + key.substr(6)] = add;
-  }
-  dense.set("general.architecture", std::string("internlm2"));
+  TinyFile dense = of_architecture("internlm2", TinyFile());
   dense.set("internlm2.expert_count", uint32_t{8});
   expect_mentions(load_error(dense), {"internlm2.expert_count = 8", "mixtures of experts"});
 }
@@ -182,13 +188,7 @@ TEST(ExpertsFileTest, TheFirstLayersMayHaveNone) {
 
 /// A layer with attention and a dense network, then one with a convolution and experts.
 TinyFile lfm2moe_file() {
-  TinyFile file = half_dense_file();
-  const auto llama = std::move(file.metadata);
-  file.metadata.clear();
-  for (const auto& [key, add] : llama) {
-    file.metadata[key.starts_with("llama.") ? "lfm2moe" + key.substr(5) : key] = add;
-  }
-  file.set("general.architecture", std::string("lfm2moe"));
+  TinyFile file = of_architecture("lfm2moe", half_dense_file());
   file.set("lfm2moe.attention.head_count_kv", std::vector<int32_t>{2, 0});
   file.set("lfm2moe.shortconv.l_cache", uint32_t{3});
   for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output"}) {
@@ -226,6 +226,48 @@ TEST(ExpertsFileTest, WhatAnLfm2WithExpertsNeedsIsNamed) {
   TinyFile all_experts = lfm2moe_file();
   all_experts.metadata.erase("lfm2moe.leading_dense_block_count");
   expect_mentions(load_error(all_experts), {"blk.0.ffn_gate_inp.weight", "missing"});
+}
+
+/// Four experts and one that every token passes, 80 wide.
+TinyFile shared_expert_file() {
+  TinyFile file = of_architecture("qwen2moe", experts_file());
+  file.set("qwen2moe.expert_shared_feed_forward_length", uint32_t{80});
+  file.tensors.insert({{"output.weight", {259, 32}},
+                       {"blk.0.attn_q.bias", {32}},
+                       {"blk.0.attn_k.bias", {16}},
+                       {"blk.0.attn_v.bias", {16}},
+                       {"blk.0.ffn_gate_shexp.weight", {80, 32}},
+                       {"blk.0.ffn_up_shexp.weight", {80, 32}},
+                       {"blk.0.ffn_down_shexp.weight", {32, 80}},
+                       {"blk.0.ffn_gate_inp_shexp.weight", {32}}});
+  return file;
+}
+
+TEST(ExpertsFileTest, ASharedExpertIsPassedByEveryToken) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{32}, {1, 32}}) {
+    TinyFile file = shared_expert_file();
+    file.tensors["blk.0.ffn_gate_inp_shexp.weight"] = shape;
+    const TempDir folder;
+    const auto model = Model::load({.path = file.write(folder)});
+    EXPECT_EQ(model->info().n_ff, 48);
+    EXPECT_EQ(model->info().n_params - model->info().n_active_params, 2 * 3 * 48 * 32);
+  }
+  TinyFile as_dense = shared_expert_file();  // 48 wide
+  as_dense.metadata.erase("qwen2moe.expert_shared_feed_forward_length");
+  expect_mentions(load_error(as_dense), {"blk.0.ffn_gate_shexp.weight", "[80, 32]", "[48, 32]"});
+  TinyFile text = shared_expert_file();
+  text.set("qwen2moe.expert_shared_feed_forward_length", std::string("80"));
+  expect_mentions(load_error(text), {"qwen2moe.expert_shared_feed_forward_length"});
+  for (const auto& [name, shape] : shared_expert_file().tensors) {
+    TinyFile missing = shared_expert_file(), wrong = missing;
+    missing.tensors.erase(name);
+    expect_mentions(load_error(missing), {name.c_str(), "missing"});
+    wrong.tensors[name].back() += 32;
+    expect_mentions(load_error(wrong), {name.c_str(), "shape"});
+  }
+  TinyFile other = experts_file();  // whose family has none
+  other.tensors["blk.0.ffn_up_shexp.weight"] = {80, 32};
+  expect_mentions(load_error(other), {"blk.0.ffn_up_shexp.weight", "not part of"});
 }
 
 std::vector<float> logits_of(const RandomModelShape& shape, const RandomModelOptions& options) {

@@ -91,6 +91,14 @@ std::vector<FamilyModel> mixtures_of_experts() {
                         .n_expert = 12,
                         .n_expert_used = 4,
                         .n_ff_dense = 192};
+  RandomFamily qwen2moe{.architecture = "qwen2moe",
+                        .qkv_bias = true,
+                        .own_output = true,
+                        .n_expert = 10,
+                        .n_expert_used = 4,
+                        .n_ff_dense = 192,
+                        .n_ff_shared = 160,
+                        .shared_gate = true};
   RandomFamily gpt_oss{.architecture = "gpt-oss",
                        .qkv_bias = true,
                        .output_bias = true,
@@ -106,7 +114,8 @@ std::vector<FamilyModel> mixtures_of_experts() {
   FamilyModel oss = model_of("gpt-oss", shape_of(gpt_oss, 4));
   oss.options.gains->ffn = 3.0f;  // so that some values exceed the limit of 7
   return {model_of("mixtral", shape_of(mixtral)), model_of("mixtral-parts", shape_of(parts)),
-          model_of("qwen3moe", shape_of(qwen3moe, 3, 32)), oss};
+          model_of("qwen3moe", shape_of(qwen3moe, 3, 32)), model_of("qwen2moe", shape_of(qwen2moe)),
+          oss};
 }
 
 std::vector<FamilyModel> qwen_and_phi() {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "model/blocks/compose.h"
 
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
 #include "model/blocks/attention.h"
 #include "model/blocks/delta_net.h"
 #include "model/blocks/dense_ffn.h"
 #include "model/blocks/experts_ffn.h"
 #include "model/blocks/short_conv.h"
+#include "model/blocks/sum_ffn.h"
 
 namespace snapkv {
 namespace {
@@ -14,6 +19,7 @@ std::unique_ptr<FeedForward> make_part(const FeedForwardPart& part, const BlockC
                                        LayerLoader& loader) {
   switch (part.kind) {
     case FeedForwardKind::dense:
+    case FeedForwardKind::shared_expert:
       return std::make_unique<DenseFfn>(part, context, loader);
     case FeedForwardKind::experts:
       return std::make_unique<ExpertsFfn>(part, context, loader);
@@ -36,7 +42,12 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
 }
 
 std::unique_ptr<FeedForward> make_feed_forward(const BlockContext& context, LayerLoader& loader) {
-  return make_part(loader.layer().ffn.front(), context, loader);
+  std::vector<std::unique_ptr<FeedForward>> parts;
+  for (const FeedForwardPart& part : loader.layer().ffn) {
+    parts.push_back(make_part(part, context, loader));
+  }
+  if (parts.size() == 1) return std::move(parts.front());
+  return std::make_unique<SumFfn>(context, std::move(parts));
 }
 
 }  // namespace snapkv

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "model/blocks/dense_ffn.h"
 
+#include <string>
+
 #include "backend/ops.h"
+#include "base/check.h"
 
 namespace snapkv {
 
@@ -9,15 +12,26 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
     : context_(context) {
   const Family& family = loader.family();
   const int64_t n_embd = loader.config().n_embd, n_ff = part.n_ff;
+  const char* const kind = part.kind == FeedForwardKind::shared_expert ? "_shexp" : "";
+  const auto matrix = [&](const char* name, int64_t n_out, int64_t n_in) {
+    return loader.matrix(std::string(name) + kind, n_out, n_in, family.ffn_bias);
+  };
   if (family.fused_gate) {
-    const Weight both = loader.matrix("ffn_up", 2 * n_ff, n_embd, family.ffn_bias);
+    const Weight both = matrix("ffn_up", 2 * n_ff, n_embd);
     gate_ = both.rows(0, n_ff);
     up_ = both.rows(n_ff, 2 * n_ff);
   } else {
-    if (family.gated) gate_ = loader.matrix("ffn_gate", n_ff, n_embd, family.ffn_bias);
-    up_ = loader.matrix("ffn_up", n_ff, n_embd, family.ffn_bias);
+    if (family.gated) gate_ = matrix("ffn_gate", n_ff, n_embd);
+    up_ = matrix("ffn_up", n_ff, n_embd);
   }
-  down_ = {context, loader.matrix("ffn_down", n_embd, n_ff, family.ffn_bias),
+  if (part.token_gate) {
+    // the factor is applied to what the gate is multiplied with, so this has to be a plain product
+    SNAPKV_CHECK(family.gated && family.activation != Activation::clamped_swiglu);
+    const std::string name = std::string("ffn_gate_inp") + kind + ".weight";
+    token_gate_.w = loader.vector(name, n_embd, Presence::required).reshaped({1, n_embd});
+    factor_ = context.activations.add("factor", 1);
+  }
+  down_ = {context, matrix("ffn_down", n_embd, n_ff),
            family.norm_places != NormPlaces::before ? loader.norm("post_ffw_norm") : Norm()};
   if (gate_) gate_out_ = context.activations.add("gate", n_ff);
   up_out_ = context.activations.add("up", n_ff);
@@ -29,7 +43,14 @@ void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass)
   const Activation activation = context_.spec.family->activation;
   const int64_t n = x.shape[0];
   const Tensor up = pass.buffers->get(up_out_, n), act = pass.buffers->get(act_, n);
-  if (gate_) {
+  if (token_gate_) {
+    const Tensor gate = pass.buffers->get(gate_out_, n), factor = pass.buffers->get(factor_, n);
+    const LinearCall calls[] = {{&gate_, gate}, {&up_, up}, {&token_gate_, factor}};
+    pass.linear->apply(normed, calls);
+    ops::activate(*pass.backend, Activation::sigmoid, factor, {}, factor);
+    ops::scale_rows(*pass.backend, up, factor);
+    ops::activate(*pass.backend, activation, gate, up, act);
+  } else if (gate_) {
     const Tensor gate = pass.buffers->get(gate_out_, n);
     const LinearCall gate_up[] = {{&gate_, gate}, {&up_, up}};
     pass.linear->apply(normed, gate_up);
