@@ -99,6 +99,13 @@ constexpr std::array kFamilies = {
            .rotated = RotatedLayers::if_finetuned,
            .logit_scale = LogitScale::divides},
 
+    Family{.name = "granitemoe",
+           .models = "Granite 3, mixtures of experts",
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_sized,
+           .rotated = RotatedLayers::if_finetuned,
+           .logit_scale = LogitScale::divides},
+
     Family{.name = "olmo2",
            .models = "OLMo 2 and 3",
            .norm_places = NormPlaces::after,

@@ -111,11 +111,25 @@ std::vector<FamilyModel> mixtures_of_experts() {
                        .n_ff_dense = 96,
                        .window = 16,
                        .keys = yarn(8.0, 512)};
+  const auto granitemoe = [](int64_t n_ff_shared) {
+    return shape_of({.architecture = "granitemoe",
+                     .n_expert = 8,
+                     .n_expert_used = 3,
+                     .n_ff_shared = n_ff_shared,
+                     .keys = {{"attention.scale", 0.4},
+                              {"embedding_scale", 3.0},
+                              {"residual_scale", 0.5},
+                              {"logit_scale", 2.0}}});
+  };
   FamilyModel oss = model_of("gpt-oss", shape_of(gpt_oss, 4));
   oss.options.gains->ffn = 3.0f;  // so that some values exceed the limit of 7
-  return {model_of("mixtral", shape_of(mixtral)), model_of("mixtral-parts", shape_of(parts)),
-          model_of("qwen3moe", shape_of(qwen3moe, 3, 32)), model_of("qwen2moe", shape_of(qwen2moe)),
-          oss};
+  return {model_of("mixtral", shape_of(mixtral)),
+          model_of("mixtral-parts", shape_of(parts)),
+          model_of("qwen3moe", shape_of(qwen3moe, 3, 32)),
+          model_of("qwen2moe", shape_of(qwen2moe)),
+          oss,
+          model_of("granitemoe", granitemoe(0)),
+          model_of("granitemoe-shared", granitemoe(128))};
 }
 
 std::vector<FamilyModel> qwen_and_phi() {
