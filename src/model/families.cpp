@@ -114,6 +114,14 @@ constexpr std::array kFamilies = {
            .windows = {.full_every = 4, .scaled = false},
            .shared_output = SharedOutput::never},
 
+    Family{.name = "olmoe",
+           .models = "OLMoE",
+           .experts = ExpertLayers::always,
+           .qk_norm = QkNorm::all_together,
+           .experts_normalized = false,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
     Family{.name = "starcoder2",
            .models = "StarCoder 2",
            .norm = NormKind::layer,

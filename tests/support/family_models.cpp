@@ -230,7 +230,14 @@ std::vector<FamilyModel> olmos() {
                      .keys = std::move(keys)},
                     n_layer);
   };
-  return {model_of("olmo2", olmo(0, {}, 3)), model_of("olmo3", olmo(16, yarn(8.0, 512), 5))};
+  RandomModelShape olmoe = shape_of({.architecture = "olmoe",
+                                     .qk_norm = RandomQkNorm::all_together,
+                                     .own_output = true,
+                                     .n_expert = 10,
+                                     .n_expert_used = 4});
+  olmoe.n_head_kv = olmoe.n_head;
+  return {model_of("olmo2", olmo(0, {}, 3)), model_of("olmo3", olmo(16, yarn(8.0, 512), 5)),
+          model_of("olmoe", olmoe)};
 }
 
 /// Most layers have a short convolution; the models end with it, or with attention.
