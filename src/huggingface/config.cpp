@@ -98,15 +98,8 @@ void read_sizes(const JsonFields& c, Config& config) {
                            : c.positive("rms_norm_eps");
 }
 
-/// Experts of the families that have them.
-void read_experts(const JsonFields& c, Config& config) {
-  if (config.mapping->experts.empty()) return;
-  constexpr int64_t kMostExperts = 1024;  // as of GGUF's key
-  config.n_expert =
-      c.integer(c.has("num_experts") ? "num_experts" : "num_local_experts", 1, kMostExperts);
-  config.n_expert_used = c.integer("num_experts_per_tok", 1, config.n_expert);
-  if (config.mapping->architecture == "lfm2moe") read_lfm2_experts(c, config);
-  if (config.mapping->architecture != "qwen3moe") return;
+/// Those of Qwen 2 and 3.
+void read_qwen_experts(const JsonFields& c, Config& config) {
   config.n_ff_dense = config.n_ff;
   config.n_ff = c.integer("moe_intermediate_size", 1, 1 << 22);
   config.normalizes_experts = c.flag("norm_topk_prob", false);
@@ -117,6 +110,22 @@ void read_experts(const JsonFields& c, Config& config) {
   if (dense != nullptr && !(dense->is_array() && dense->empty())) {
     c.bad("mlp_only_layers", "is {}, supported is []: experts in every layer", shown(*dense));
   }
+  if (config.mapping->architecture != "qwen2moe") return;
+  config.n_ff_shared = c.integer("shared_expert_intermediate_size", 1, 1 << 22);
+  if (c.flag("use_sliding_window", false)) {  // in other layers than those of dense models
+    c.bad("use_sliding_window", "is true, which is not supported");
+  }
+}
+
+/// Experts of the families that have them.
+void read_experts(const JsonFields& c, Config& config) {
+  if (config.mapping->experts.empty()) return;
+  constexpr int64_t kMostExperts = 1024;  // as of GGUF's key
+  config.n_expert =
+      c.integer(c.has("num_experts") ? "num_experts" : "num_local_experts", 1, kMostExperts);
+  config.n_expert_used = c.integer("num_experts_per_tok", 1, config.n_expert);
+  if (config.mapping->architecture == "lfm2moe") read_lfm2_experts(c, config);
+  if (config.mapping->architecture.starts_with("qwen")) read_qwen_experts(c, config);
 }
 
 /// `factors` [n_rot / 2], numbers.
@@ -258,6 +267,8 @@ int64_t Config::size(Size which) const {
       return n_ff;
     case Size::ff_dense:
       return n_ff_dense;
+    case Size::ff_shared:
+      return n_ff_shared;
     case Size::ff_twice:
       return 2 * n_ff;
     case Size::head_dim:
@@ -321,14 +332,17 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.n_expert > 0) {
     keys.u32(key("expert_count"), config.n_expert);
     keys.u32(key("expert_used_count"), config.n_expert_used);
+    keys.flag(key("expert_weights_norm"), config.normalizes_experts);
   }
   if (config.n_ff_dense > 0) keys.u32(key("expert_feed_forward_length"), config.n_ff);
+  if (config.n_ff_shared > 0) {
+    keys.u32(key("expert_shared_feed_forward_length"), config.n_ff_shared);
+  }
   if (config.n_dense_layers > 0) {
     keys.u32(key("leading_dense_block_count"), config.n_dense_layers);
   }
   if (config.sigmoid_scores) keys.u32(key("expert_gating_func"), 2);
   if (config.expert_scale != 1) keys.f32(key("expert_weights_scale"), config.expert_scale);
-  if (!config.normalizes_experts) keys.flag(key("expert_weights_norm"), false);
   keys.u32(key("attention.head_count"), config.n_head);
   if (config.has_attention.empty()) {
     keys.u32(key("attention.head_count_kv"), config.n_head_kv);

@@ -33,6 +33,7 @@ struct Config {
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_head = 0, n_head_kv = 0, head_dim = 0, n_vocab = 0;
   int64_t n_expert = 0, n_expert_used = 0;  // 0: there are none
   int64_t n_ff_dense = 0;      // where it differs from n_ff, which is then of one expert; else 0
+  int64_t n_ff_shared = 0;     // of the expert that every token passes; 0: there is none
   int64_t n_dense_layers = 0;  // the first ones, which have no experts
   bool normalizes_experts = true;  // the weights of a token's experts add up to 1
   bool sigmoid_scores = false;     // of the experts, in place of the softmax

@@ -14,8 +14,9 @@ enum class Size {
   none,
   embd,
   embd_thrice,
-  ff,        // of one expert where there are experts
-  ff_dense,  // of the layers without experts, in models that have both
+  ff,         // of one expert where there are experts
+  ff_dense,   // of the layers without experts, in models that have both
+  ff_shared,  // of the expert that every token passes
   ff_twice,
   head_dim,
   q,

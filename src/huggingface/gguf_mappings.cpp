@@ -70,7 +70,22 @@ constexpr TensorRow kQwen3MoeLayer[] = {
     {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd},
 };
 
-constexpr TensorRow kQwen3MoeExperts[] = {
+constexpr TensorRow kQwen2MoeLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp", Size::embd},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared},
+};
+
+/// Of Qwen 2 and 3.
+constexpr TensorRow kQwenExperts[] = {
     {"gate_proj", "ffn_gate", Size::ff, Size::embd},
     {"up_proj", "ffn_up", Size::ff, Size::embd},
     {"down_proj", "ffn_down", Size::embd, Size::ff},
@@ -147,6 +162,7 @@ constexpr TensorRow kLfm2MoeExperts[] = {
 constexpr std::string_view kLlama[] = {"LlamaForCausalLM", "MistralForCausalLM"};
 constexpr std::string_view kMixtral[] = {"MixtralForCausalLM"};
 constexpr std::string_view kQwen2[] = {"Qwen2ForCausalLM"};
+constexpr std::string_view kQwen2Moe[] = {"Qwen2MoeForCausalLM"};
 constexpr std::string_view kQwen3[] = {"Qwen3ForCausalLM"};
 constexpr std::string_view kQwen3Moe[] = {"Qwen3MoeForCausalLM"};
 constexpr std::string_view kGemma3[] = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
@@ -162,11 +178,16 @@ constexpr GgufMapping kMappings[] = {
      .experts = kMixtralExperts,
      .expert_prefix = "block_sparse_moe.experts."},
     {.architecture = "qwen2", .classes = kQwen2, .layer = kQwen2Layer},
+    {.architecture = "qwen2moe",
+     .classes = kQwen2Moe,
+     .layer = kQwen2MoeLayer,
+     .experts = kQwenExperts,
+     .expert_prefix = "mlp.experts."},
     {.architecture = "qwen3", .classes = kQwen3, .layer = kQwen3Layer},
     {.architecture = "qwen3moe",
      .classes = kQwen3Moe,
      .layer = kQwen3MoeLayer,
-     .experts = kQwen3MoeExperts,
+     .experts = kQwenExperts,
      .expert_prefix = "mlp.experts."},
     {.architecture = "gemma3",
      .classes = kGemma3,

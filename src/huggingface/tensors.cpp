@@ -119,6 +119,8 @@ class Mapper {
     std::vector<int64_t> actual = t.entry.shape;
     // a convolution along the tokens has one input channel for each output channel
     if (actual.size() == 3 && actual[1] == 1) actual.erase(actual.begin() + 1);
+    // a matrix of one row is a vector in GGUF
+    if (actual.size() == 2 && actual[0] == 1 && shape.size() == 1) actual.erase(actual.begin());
     if (actual != shape) {
       bad(t, "has shape {}, config.json says {}", shape_string(t.entry.shape), shape_string(shape));
     }

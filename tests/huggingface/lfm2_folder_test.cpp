@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // LFM2's folders, whose layers are not all alike: the same weights under transformers' names
 // compute what the GGUF file of tests/support/family_models.cpp does, which llama.cpp confirms.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -9,39 +8,32 @@
 #include "format/gguf.h"
 #include "snapkv/convert.h"
 #include "snapkv/engine.h"
+#include "tests/huggingface/gguf_folder.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/family_models.h"
-#include "tests/support/gguf_writer.h"
-#include "tests/support/hf_folder.h"
-#include "tests/support/test_models.h"
 
 namespace snapkv::test {
 namespace lfm2_folder_tests {
 
 /// transformers' name of a tensor.
 std::string name_in_folder(std::string name) {
-  const std::pair<const char*, const char*> parts[] = {
-      {"blk.", "model.layers."},
-      {"token_embd_norm", "model.embedding_norm"},
-      {"token_embd", "model.embed_tokens"},
-      {"attn_norm", "operator_norm"},
-      {"attn_q_norm", "self_attn.q_layernorm"},
-      {"attn_k_norm", "self_attn.k_layernorm"},
-      {"attn_q", "self_attn.q_proj"},
-      {"attn_k", "self_attn.k_proj"},
-      {"attn_v", "self_attn.v_proj"},
-      {"attn_output", "self_attn.out_proj"},
-      {"shortconv", "conv"},
-      {"ffn_gate_inp", "feed_forward.gate"},
-      {"exp_probs_b.bias", "feed_forward.expert_bias"},
-      {"ffn_gate", "feed_forward.w1"},
-      {"ffn_down", "feed_forward.w2"},
-      {"ffn_up", "feed_forward.w3"}};
-  for (const auto& [gguf, folder] : parts) {
-    const size_t at = name.find(gguf);
-    if (at != std::string::npos) name.replace(at, std::string_view(gguf).size(), folder);
-  }
-  return name;
+  const NamePart parts[] = {{"blk.", "model.layers."},
+                            {"token_embd_norm", "model.embedding_norm"},
+                            {"token_embd", "model.embed_tokens"},
+                            {"attn_norm", "operator_norm"},
+                            {"attn_q_norm", "self_attn.q_layernorm"},
+                            {"attn_k_norm", "self_attn.k_layernorm"},
+                            {"attn_q", "self_attn.q_proj"},
+                            {"attn_k", "self_attn.k_proj"},
+                            {"attn_v", "self_attn.v_proj"},
+                            {"attn_output", "self_attn.out_proj"},
+                            {"shortconv", "conv"},
+                            {"ffn_gate_inp", "feed_forward.gate"},
+                            {"exp_probs_b.bias", "feed_forward.expert_bias"},
+                            {"ffn_gate", "feed_forward.w1"},
+                            {"ffn_down", "feed_forward.w2"},
+                            {"ffn_up", "feed_forward.w3"}};
+  return replaced(std::move(name), parts);
 }
 
 Json config() {
@@ -80,53 +72,9 @@ Json moe_config() {
   return all;
 }
 
-/// The tensors that a folder has for one of a GGUF file.
-std::vector<HfTensor> in_folder(const GgufTensor& t) {
-  const auto* values = static_cast<const float*>(t.tensor.data);
-  std::vector<int64_t> shape(t.tensor.shape.begin(), t.tensor.shape.begin() + t.tensor.rank);
-  const size_t merged = t.name.find("_exps.weight");
-  if (merged == std::string::npos) {
-    const std::string name = name_in_folder(t.name);
-    if (name.ends_with("conv.conv.weight")) shape = {shape[0], 1, shape[1]};
-    return {f32_tensor(name, shape, {values, values + t.tensor.numel()})};
-  }
-  std::vector<HfTensor> experts;
-  const int64_t n = shape[1] * shape[2];
-  for (int64_t e = 0; e < shape[0]; ++e) {
-    std::string name = name_in_folder(t.name.substr(0, merged));
-    name.insert(name.rfind('.'), fmt::format(".experts.{}", e));
-    experts.push_back(
-        f32_tensor(name + ".weight", {shape[1], shape[2]}, {values + e * n, values + (e + 1) * n}));
-  }
-  return experts;
-}
-
-class Lfm2Folder : public testing::Test {
+class Lfm2Folder : public GgufFolder {
  protected:
-  void write(const std::string& model) {
-    const GgufFile file = GgufFile::open(model_path(model));
-    std::vector<HfTensor> tensors;
-    for (const GgufTensor& t : file.tensors()) {
-      for (HfTensor& part : in_folder(t)) tensors.push_back(std::move(part));
-    }
-    write_bytes(dir_ / "model.safetensors", safetensors_bytes(tensors));
-    write_spm_tokenizer(dir_ / "");
-  }
-  std::shared_ptr<const Model> load(const Json& json) {
-    write_text(dir_ / "config.json", json.dump());
-    return Model::load({.path = dir_ / "", .compute = Compute::f32});
-  }
-  static std::vector<float> logits(std::shared_ptr<const Model> model) {
-    SessionOptions options;
-    options.kv.name = "full";
-    options.kv_type = DType::f32;
-    Session session(std::move(model), options);
-    session.prefill(generated_ids(40, kFamilyVocab, 1));
-    session.decode(7);
-    return {session.logits().begin(), session.logits().end()};
-  }
-
-  const TempDir dir_;
+  void write(const std::string& model) { GgufFolder::write(model, name_in_folder); }
 };
 
 TEST_F(Lfm2Folder, ComputesWhatItsGgufFileDoes) {

@@ -26,6 +26,10 @@ TEST(ExpertNamesTest, PartsOfMergedTensors) {
   EXPECT_TRUE(is_of_experts("blk.0.ffn_up_exps.weight"));
   EXPECT_TRUE(is_of_experts("blk.0.ffn_up.0.weight"));
   EXPECT_FALSE(is_of_experts("blk.0.ffn_gate_inp.weight"));
+  EXPECT_FALSE(is_of_experts("blk.0.ffn_up_shexp.weight"));  // every token passes it
+  EXPECT_TRUE(is_router("blk.0.ffn_gate_inp.weight"));
+  EXPECT_TRUE(is_router("blk.0.ffn_gate_inp_shexp.weight"));
+  EXPECT_FALSE(is_router("blk.0.ffn_gate_shexp.weight"));
 }
 
 TinyFile of_architecture(const std::string& name, TinyFile file) {

@@ -23,7 +23,9 @@ std::optional<ExpertPart> parse_expert_part(std::string_view name) {
   return part;
 }
 
-bool is_router(std::string_view name) { return name.ends_with(".ffn_gate_inp.weight"); }
+bool is_router(std::string_view name) {
+  return name.ends_with(".ffn_gate_inp.weight") || name.ends_with(".ffn_gate_inp_shexp.weight");
+}
 
 bool is_of_experts(std::string_view name) {
   return name.ends_with("_exps.weight") || parse_expert_part(name).has_value();

@@ -20,7 +20,8 @@ struct ExpertPart {
 /// What blk.0.ffn_gate.3.weight is part of; nothing for other names.
 std::optional<ExpertPart> parse_expert_part(std::string_view name);
 
-/// Whether a tensor is the matrix that chooses a layer's experts.
+/// Whether a tensor is the matrix that chooses a layer's experts, or says how much the shared one
+/// counts.
 bool is_router(std::string_view name);
 
 /// Whether a tensor is a matrix of one expert, or of all experts of a layer.
