@@ -194,8 +194,8 @@ std::string facts(const InfoReport& r, int width) {
   facts.add_size("layers", m.n_layer,
                  fmt::format("{}, {} wide, feed-forward {}", m.n_layer, m.n_embd, m.n_ff));
   facts.add_size("experts", m.n_expert,
-                 fmt::format("{} in each layer, {} for each token; {} parameters active",
-                             m.n_expert, m.n_expert_used, format_count(m.n_active_params)));
+                 fmt::format("{} in a layer, {} for each token; {} parameters active", m.n_expert,
+                             m.n_expert_used, format_count(m.n_active_params)));
   facts.add_size("heads", m.n_head,
                  m.head_dim > 0
                      ? fmt::format("{} query, {} KV, {} wide", m.n_head, m.n_head_kv, m.head_dim)
