@@ -37,6 +37,7 @@ struct RandomFamily {
   bool ffn_norm_is_post_attention = false;  // the norm before the network is post_attention_norm
   int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts
   bool expert_bias = false;                 // of the router and of every expert
+  bool fused_experts = false;               // one tensor for their gates and ups
   bool merged_experts = true;               // one tensor for all of a layer, else one for each
   bool choice_bias = false;                 // exp_probs_b: of the experts' choice only
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
@@ -70,6 +71,7 @@ struct RandomGains {
   float ffn = 1.2f;
   float router = 1.5f;
   float delta_rate = 0.5f;     // of how fast a state forgets
+  float delta_gates = 0.8f;    // what decides when it forgets and learns
   float sinks = 2.0f;
   float bias = 0.4f;           // of biases
   float norm = 0.2f;           // of norms around 1, and of their biases

@@ -136,10 +136,10 @@ class Planner {
     matrix(blk + "attn_qkv", n_qkv, n, g.qkv);
     matrix(blk + "attn_gate", n_values, n, g.qkv);
     if (net.joined_gates) {
-      matrix(blk + "ssm_ba", 2 * net.n_head, n, g.qkv);
+      matrix(blk + "ssm_ba", 2 * net.n_head, n, g.delta_gates);
     } else {
-      matrix(blk + "ssm_beta", net.n_head, n, g.qkv);
-      matrix(blk + "ssm_alpha", net.n_head, n, g.qkv);
+      matrix(blk + "ssm_beta", net.n_head, n, g.delta_gates);
+      matrix(blk + "ssm_alpha", net.n_head, n, g.delta_gates);
     }
     matrix(blk + "ssm_conv1d", n_qkv, kKernelSize, g.attention_output, false, DType::f32);
     const float rate = o_.gains ? g.delta_rate : 1.0f;
@@ -208,8 +208,12 @@ class Planner {
         matrix(fmt::format("{}{}.{}", blk, name, e), n_out, n_in, g.ffn);
       }
     };
-    experts("ffn_gate", s_.n_ff, s_.n_embd);
-    experts("ffn_up", s_.n_ff, s_.n_embd);
+    if (f_.fused_experts) {
+      experts("ffn_gate_up", 2 * s_.n_ff, s_.n_embd);
+    } else {
+      experts("ffn_gate", s_.n_ff, s_.n_embd);
+      experts("ffn_up", s_.n_ff, s_.n_embd);
+    }
     experts("ffn_down", s_.n_embd, s_.n_ff);
     if (f_.n_ff_shared > 0) add_shared_expert(blk, g);
   }

@@ -69,6 +69,18 @@ RandomFamily qwen35(int64_t n_head) {
           .delta_net = {.n_head_k = 16, .n_head = n_head, .head_dim = 128}};
 }
 
+RandomFamily qwen35moe() {
+  RandomFamily family = qwen35(32);
+  family.architecture = "qwen35moe";
+  family.own_output = true;
+  family.n_expert = 256;
+  family.n_expert_used = 8;
+  family.n_ff_dense = 4096;
+  family.n_ff_shared = 512;
+  family.shared_gate = true;
+  return family;
+}
+
 const std::vector<NamedShape>& shapes() {
   // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
   static const std::vector<NamedShape> all = {
@@ -90,6 +102,8 @@ const std::vector<NamedShape>& shapes() {
       {"gpt-oss-3b", {2880, 4, 64, 8, 64, 2880, 32000, 1.5e5, gpt_oss()}},  // 20B's layers, fewer
       {"gpt-oss-20b", {2880, 24, 64, 8, 64, 2880, 201088, 1.5e5, gpt_oss()}},
       {"lfm2-1.2b", {2048, 16, 32, 8, 64, 8192, 65536, 1e6, lfm2()}},
+      {"qwen35moe-3b", {2048, 8, 16, 2, 256, 512, 32000, 1e7, qwen35moe()}},  // 35B's, fewer layers
+      {"qwen35moe-35b", {2048, 40, 16, 2, 256, 512, 248320, 1e7, qwen35moe()}},
       {"qwen35-2b", {2048, 24, 8, 2, 256, 6144, 151936, 1e7, qwen35(16)}},
       {"phi3-mini", {3072, 32, 32, 32, 96, 8192, 32064, 1e4, phi3()}},
   };

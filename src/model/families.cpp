@@ -198,6 +198,26 @@ constexpr std::array kFamilies = {
            .ffn_norm_name = "post_attention_norm",
            .rope = RopeLayout::neox},
 
+    Family{.name = "qwen35moe",
+           .models = "Qwen 3.5 and 3.6, mixtures of experts",
+           .make_layers = make_qwen35_layers,
+           .own_keys = kQwen3NextKeys,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::gated,
+           .qk_norm = QkNorm::each_head,
+           .ffn_norm_name = "post_attention_norm",
+           .rope = RopeLayout::neox},
+
+    Family{.name = "qwen3next",
+           .models = "Qwen3-Next",
+           .make_layers = make_qwen3next_layers,
+           .own_keys = kQwen3NextKeys,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::gated,
+           .qk_norm = QkNorm::each_head,
+           .ffn_norm_name = "post_attention_norm",
+           .rope = RopeLayout::neox},
+
     Family{
         .name = "internlm2", .models = "InternLM 2 and 2.5", .shared_output = SharedOutput::never},
 };

@@ -273,8 +273,24 @@ std::vector<FamilyModel> with_delta_rules() {
                      .n_draft_layer = n_draft_layer},
                     n_layer);
   };
-  return {model_of("qwen35", qwen35({.n_head_k = 2, .n_head = 4, .head_dim = 32}, 8, 0)),
-          model_of("qwen35-draft", qwen35({.n_head_k = 3, .n_head = 3, .head_dim = 16}, 5, 1))};
+  const RandomFamily::DeltaNet net = {.n_head_k = 2, .n_head = 4, .head_dim = 32};
+  RandomFamily qwen35moe = qwen35(net, 4, 1).family;
+  qwen35moe.architecture = "qwen35moe";
+  qwen35moe.n_expert = 12;
+  qwen35moe.n_expert_used = 3;
+  qwen35moe.n_ff_dense = 192;
+  qwen35moe.n_ff_shared = 64;
+  qwen35moe.shared_gate = true;
+  RandomFamily qwen3next = qwen35moe;
+  qwen3next.architecture = "qwen3next";
+  qwen3next.n_draft_layer = 0;
+  qwen3next.delta_net.joined_gates = true;
+  qwen3next.fused_experts = true;
+  qwen3next.own_output = true;
+  return {model_of("qwen35", qwen35(net, 4, 0)),
+          model_of("qwen35-draft", qwen35({.n_head_k = 3, .n_head = 3, .head_dim = 16}, 9, 1)),
+          model_of("qwen35moe", shape_of(qwen35moe, 4)),
+          model_of("qwen3next", shape_of(qwen3next, 4))};
 }
 
 }  // namespace

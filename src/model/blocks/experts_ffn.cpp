@@ -34,8 +34,15 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
 
 void ExpertsFfn::load_experts(LayerLoader& loader) {
   const ModelConfig& c = loader.config();
-  gates_ = loader.experts("ffn_gate", n_ff_, c.n_embd);
-  ups_ = loader.experts("ffn_up", n_ff_, c.n_embd);
+  if (loader.has("ffn_gate_up_exps.weight")) {  // one tensor: of each expert its gate, then up
+    for (const Weight& both : loader.experts("ffn_gate_up", 2 * n_ff_, c.n_embd)) {
+      gates_.push_back(both.rows(0, n_ff_));
+      ups_.push_back(both.rows(n_ff_, 2 * n_ff_));
+    }
+  } else {
+    gates_ = loader.experts("ffn_gate", n_ff_, c.n_embd);
+    ups_ = loader.experts("ffn_up", n_ff_, c.n_embd);
+  }
   downs_ = loader.experts("ffn_down", c.n_embd, n_ff_);
   for (int64_t e = 0; e < c.n_expert; ++e) {
     experts_.push_back({.gate = gates_[e].w,
