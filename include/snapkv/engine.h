@@ -228,8 +228,10 @@ struct SessionOptions {
   /// f32, f16, bf16 or q8_0: type of the cache and, except for q8_0 (then f16), of prefill's
   /// scratch layer. q8_0 needs a head_dim that is a multiple of 32.
   DType kv_type = DType::f16;
-  /// Prompt tokens that are computed at a time, 1 to kMostChunk; bounds activations.
-  int64_t chunk = 512;
+  /// Prompt tokens that are computed at a time, up to kMostChunk; bounds activations. 0: 512, in a
+  /// mixture of experts up to 2048, so that an expert, whose weights are read for each chunk, gets
+  /// about 64 of them.
+  int64_t chunk = 0;
   /// Rows allocated at once for generated tokens, 1 to kMostReserve.
   int64_t decode_reserve = 256;
   /// Bytes that prefill must not exceed, up to kMostBytes; 0: what the system has available.

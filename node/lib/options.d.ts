@@ -29,7 +29,7 @@ export interface Options {
   kvDecodeLimit?: number;
   /** Keep the uncompressed rows as well, in memory or in files of spill_dir, so that every further turn reads and chooses from all of them; true or false. Default: false. */
   kvRefresh?: boolean;
-  /** Prompt tokens computed at a time; bounds activations; from 1 to 1048576. Default: 512. */
+  /** Prompt tokens computed at a time; bounds activations; 0: 512, in mixtures of experts up to 2048; from 0 to 1048576. Default: 0. */
   chunk?: number;
   /** Rows allocated at once for generated tokens; from 1 to 1048576. Default: 256. */
   decodeReserve?: number;

@@ -136,8 +136,9 @@ const OptionTable<SessionOptions>& session_option_table() {
                 "Keep the uncompressed rows as well, in memory or in files of spill_dir, so that "
                 "every further turn reads and chooses from all of them"}),
        option(&O::chunk, {.name = "chunk",
-                          .help = "Prompt tokens computed at a time; bounds activations",
-                          .least = 1,
+                          .help = "Prompt tokens computed at a time; bounds activations; 0: 512, in "
+                                  "mixtures of experts up to 2048",
+                          .least = 0,
                           .most = kMostChunk}),
        option(&O::decode_reserve, {.name = "decode_reserve",
                                    .help = "Rows allocated at once for generated tokens",

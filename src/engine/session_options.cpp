@@ -14,6 +14,14 @@
 namespace snapkv {
 namespace {
 
+/// SessionOptions::chunk where it is 0.
+int64_t usual_chunk(const ModelInfo& info) {
+  constexpr int64_t kLeast = 512, kMost = 2048, kRowsOfExpert = 64;
+  if (info.n_expert == 0) return kLeast;
+  const int64_t wanted = kRowsOfExpert * info.n_expert / info.n_expert_used;
+  return std::clamp((wanted + kLeast - 1) / kLeast * kLeast, kLeast, kMost);
+}
+
 /// Bytes of all layers among whose rows no policy chooses, decode_reserve included.
 size_t bytes_without_policy(const SessionOptions& options, const ModelInfo& info) {
   const int64_t n_ctx = options.n_ctx > 0 ? options.n_ctx : info.n_ctx_train;
@@ -94,6 +102,7 @@ CheckedOptions check_session_options(const SessionOptions& options, const ModelI
   CheckedOptions checked{options, nullptr};
   session_option_table().check(options);
   validate_kv_type(options.kv_type, info);
+  if (options.chunk == 0) checked.options.chunk = usual_chunk(info);
   if (options.kv_memory > 0) checked.options.kv.budget = budget_in_memory(options, info);
   checked.policy = Policy::make(checked.options.kv);
   check_decode_limit(checked.options, *checked.policy);

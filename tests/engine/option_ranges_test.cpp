@@ -59,7 +59,7 @@ TEST(OptionRanges, SessionOptions) {
   const int64_t bytes = static_cast<int64_t>(kMostBytes);
   const std::vector<F> fields = {
       {"n_ctx", [](auto& o, int64_t v) { o.n_ctx = v; }, 0, kMostTokens},
-      {"chunk", [](auto& o, int64_t v) { o.chunk = v; }, 1, kMostChunk},
+      {"chunk", [](auto& o, int64_t v) { o.chunk = v; }, 0, kMostChunk},
       {"decode_reserve", [](auto& o, int64_t v) { o.decode_reserve = v; }, 1, kMostReserve},
       {"kv_decode_limit", [](auto& o, int64_t v) { o.kv_decode_limit = v; }, 0, kMostTokens},
       {"kv_memory", [](auto& o, int64_t v) { o.kv_memory = v; }, 0, bytes},

@@ -22,6 +22,7 @@ SchedulerOptions with_sizes(SchedulerOptions options, const Model& model) {
   if (options.kv_memory == 0) options.kv_memory = default_limit(model);
   if (!options.prefix_cache) options.prefix_cache = options.kv_memory / kPrefixShare;
   if (options.reuse != Reuse::refresh) options.prefix_cache = 0;
+  options.session.chunk = resolve_options(options.session, model.info()).chunk;
   return options;
 }
 
