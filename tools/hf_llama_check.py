@@ -19,21 +19,20 @@ from llama_oracle import N_TEACHER, Server, next_distribution  # noqa: E402
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", required=True, help="the GGUF file, as the server sees it")
+    parser.add_argument("--model", required=True)
     parser.add_argument("--golden", required=True)
     parser.add_argument("--tolerance", type=float, default=1e-3)
-    parser.add_argument("--port", type=int, default=18081)
     args = parser.parse_args()
     with open(args.golden) as f:
         golden = json.load(f)
-    teacher, n_vocab = golden["teacher"], golden["config"]["vocab_size"]
+    teacher = golden["teacher"]
     ids = teacher["ids"]
-    server = Server(os.environ.get("LLAMA_SERVER", "llama-server"), args.model, "f32", args.port)
+    server = Server(args.model, "f32")
     try:
         worst = 0.0
         for i in range(N_TEACHER):
             n_past = len(ids) - N_TEACHER + i
-            of = dict(next_distribution(server, ids[:n_past], n_vocab))
+            of = dict(next_distribution(server, ids[:n_past], server.n_vocab))
             worst = max(worst, abs(of[ids[n_past]] - teacher["next_logprob"][i]),
                         abs(of[teacher["best"][i]] - teacher["best_logprob"][i]))
     finally:
