@@ -30,14 +30,23 @@ SIZES = dict(
     num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
 
-def case(config_class, dtype="float32", max_shard_size="5GB", **config):
-    return dict(config_class=config_class, dtype=dtype, max_shard_size=max_shard_size,
+def case(config_class, dtype="float32", max_shard_size="5GB", model_class="AutoModelForCausalLM", **config):
+    return dict(config_class=config_class, model_class=model_class, dtype=dtype, max_shard_size=max_shard_size,
                 config={**SIZES, **config})
 
 
 def rope(**parameters):
     return dict(rope_theta=10000.0, rope_parameters=dict(rope_theta=10000.0, **parameters))
 
+
+# Qwen 3.5 and Qwen3-Next: linear attention in all layers but every fourth, or but those named
+DELTA_NET = dict(
+    head_dim=32, linear_conv_kernel_dim=4, linear_key_head_dim=32, linear_value_head_dim=32, linear_num_key_heads=2,
+    linear_num_value_heads=6, rms_norm_eps=1e-6,
+    rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25))
+MROPE = dict(DELTA_NET["rope_parameters"], mrope_section=[2, 1, 1], mrope_interleaved=True)
+EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=64)
+LFM2 = dict(layer_types=["conv", "full_attention", "conv", "full_attention"], norm_eps=1e-5, conv_L_cache=3)
 
 CASES = {
     "llama": case("LlamaConfig"),
@@ -79,6 +88,24 @@ CASES = {
                               rope_type="longrope", rope_theta=10000.0,
                               short_factor=[1.0 + 0.05 * i for i in range(8)],
                               long_factor=[1.0 + 0.5 * i for i in range(8)])),
+    "qwen2moe": case("Qwen2MoeConfig", **EXPERTS, shared_expert_intermediate_size=96),
+    "lfm2": case("Lfm2Config", **LFM2, block_auto_adjust_ff_dim=True, block_multiple_of=32),
+    "lfm2moe": case("Lfm2MoeConfig", **LFM2, **EXPERTS, num_dense_layers=1, routed_scaling_factor=1.5),
+    "qwen35": case("Qwen3_5TextConfig", **{**DELTA_NET, "rope_parameters": MROPE}, tie_word_embeddings=True),
+    "qwen35-bf16": case("Qwen3_5TextConfig", dtype="bfloat16", max_shard_size="300KB", **DELTA_NET,
+                        layer_types=["full_attention", "linear_attention", "linear_attention", "full_attention"]),
+    "qwen35-picture": case(
+        "Qwen3_5Config", model_class="Qwen3_5ForConditionalGeneration",
+        text_config={**SIZES, **DELTA_NET, "rope_parameters": MROPE},
+        vision_config=dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
+                           num_position_embeddings=16)),
+    "qwen35moe": case("Qwen3_5MoeTextConfig", **DELTA_NET, **EXPERTS, shared_expert_intermediate_size=96),
+    "qwen35moe-picture": case(
+        "Qwen3_5MoeConfig", model_class="Qwen3_5MoeForConditionalGeneration",
+        text_config={**SIZES, **DELTA_NET, **EXPERTS, "shared_expert_intermediate_size": 96},
+        vision_config=dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
+                           num_position_embeddings=16)),
+    "qwen3next": case("Qwen3NextConfig", **DELTA_NET, **EXPERTS, shared_expert_intermediate_size=96),
 }
 
 
@@ -105,11 +132,11 @@ def normal(name, n):
     return total.astype(np.float32) * np.float32(1 / 53509.92)
 
 
-def values(name, shape, gemma):
-    """The weights of one tensor."""
+def values(name, shape, one_plus):
+    """The weights of one tensor; one_plus: norms compute with 1 + w, but for those of linear attention."""
     x = normal(name, int(np.prod(shape)))
     if name.endswith("norm.weight"):
-        x = x * np.float32(0.2) + np.float32(0 if gemma else 1)
+        x = x * np.float32(0.2) + np.float32(0 if one_plus and "linear_attn" not in name else 1)
     else:
         x = x * np.float32(0.12)
     return torch.from_numpy(x.reshape(shape))
@@ -126,12 +153,14 @@ def generated_ids(n, n_vocab, seed):
 
 def make_folder(spec, folder):
     config = getattr(transformers, spec["config_class"])(**spec["config"])
-    model = transformers.AutoModelForCausalLM.from_config(config)
-    gemma = spec["config_class"].startswith("Gemma")
+    model_class = getattr(transformers, spec["model_class"])
+    automatic = model_class is transformers.AutoModelForCausalLM
+    model = model_class.from_config(config) if automatic else model_class(config)
+    one_plus = spec["config_class"].startswith(("Gemma", "Qwen3_5", "Qwen3Next"))
     model.to(getattr(torch, spec["dtype"])).save_pretrained(folder, max_shard_size=spec["max_shard_size"])
     for path in folder.glob("*.safetensors"):  # the names of files, which models may have under others
         with safe_open(path, framework="pt") as f:
-            tensors = {name: values(name, tuple(f.get_slice(name).get_shape()), gemma) for name in f.keys()}
+            tensors = {name: values(name, tuple(f.get_slice(name).get_shape()), one_plus) for name in f.keys()}
         save_file({name: t.to(getattr(torch, spec["dtype"])) for name, t in tensors.items()}, path, {"format": "pt"})
 
 
@@ -144,10 +173,10 @@ def saved_tensors(folder):
     return files
 
 
-def record(folder):
-    model = transformers.AutoModelForCausalLM.from_pretrained(
+def record(folder, model_class):
+    model = getattr(transformers, model_class).from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager").eval()
-    ids = [1] + generated_ids(N_TEACHER + 16, model.config.vocab_size, 7)
+    ids = [1] + generated_ids(N_TEACHER + 16, SIZES["vocab_size"], 7)
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0].double()
     rows = torch.log_softmax(logits, -1)[-1 - N_TEACHER:-1]
@@ -183,7 +212,7 @@ def main():
             "dtype": spec["dtype"],
             "config": config,
             "files": saved_tensors(folder),
-            "teacher": record(folder),
+            "teacher": record(folder, spec["model_class"]),
         }
     with open(args.out, "w") as f:
         json.dump(golden, f, separators=(",", ":"))
