@@ -4,6 +4,7 @@
 #include "snapkv/convert.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -52,7 +53,7 @@ struct Source {
 
 /// Rejects models that cannot run here: a conversion alone does not check their parts.
 void check_runs(const std::string& path) {
-  const GgufFile file = open_model(path);
+  const GgufFile file = open_model(path, {.copies_values = false});
   const auto architecture = Architecture::make(file);
   const auto tokenizer = Tokenizer::from_gguf(file);
 }
@@ -81,7 +82,8 @@ Source open_source(const std::string& path) {
 
 bool is_matrix(const MappedTensor& t) {
   return t.tensor.rank > 1 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight") &&
-         !is_router(t.name) && !t.name.ends_with(".shortconv.conv.weight");
+         !is_router(t.name) && !t.name.ends_with(".shortconv.conv.weight") &&
+         !t.name.ends_with(".ssm_conv1d.weight");
 }
 
 /// The type that a tensor is written in.
@@ -162,12 +164,6 @@ uint32_t file_type_of(const std::vector<GgufPlan>& plans) {
   return dtype_info(most == bytes.end() ? DType::f32 : most->first).file_type;
 }
 
-/// Number of values in a row: one in a vector, unless its type has blocks. A vector of blocks is a
-/// single row, which is not edited.
-int64_t row_values(const Tensor& t) {
-  return t.rank == 1 && block_size(t.dtype) == 1 ? 1 : t.n_cols();
-}
-
 class Converter {
  public:
   Converter(const Source& source, const Plan& plan, const ConvertOptions& options)
@@ -199,8 +195,7 @@ class Converter {
   }
 
   void write_tensor(GgufFileWriter& writer, const MappedTensor& t, DType to) {
-    const int64_t n_cols = row_values(t.tensor);
-    const int64_t n_rows = t.tensor.numel() / n_cols;
+    const int64_t n_cols = t.row_values(), n_rows = t.n_rows();
     const int64_t step = std::clamp<int64_t>(kChunkValues / n_cols, 1, n_rows);
     for (int64_t begin = 0; begin < n_rows; begin += step) {
       report();
@@ -215,40 +210,38 @@ class Converter {
 
   /// Converts rows [begin, end), counted in GGUF's order, to type `to`, in out_.
   void convert_rows(const MappedTensor& t, int64_t begin, int64_t end, DType to) {
-    const DType from = t.tensor.dtype;
-    const int64_t n_cols = row_values(t.tensor);
-    const auto* source = static_cast<const std::byte*>(t.tensor.data);
-    const int64_t from_bytes = row_bytes(from, n_cols), to_bytes = row_bytes(to, n_cols);
+    const int64_t n_cols = t.row_values();
+    const int64_t to_bytes = row_bytes(to, n_cols);
     values_.resize(n_cols);
     for (int64_t i = begin; i < end; ++i) {
-      const std::byte* row = source + t.source_row(i) * from_bytes;
       std::byte* out = out_.data() + (i - begin) * to_bytes;
-      if (from == to && t.edit != Edit::add_one) {
-        std::copy(row, row + from_bytes, out);
+      if (t.tensor.dtype == to && !t.changes_values()) {
+        t.copy_row(i, out);
         continue;
       }
-      widen(row, from, n_cols, values_.data());
-      if (t.edit == Edit::add_one) {
-        for (float& value : values_) value += 1.0f;
-      }
+      t.read_row(i, values_.data());
       narrow(values_.data(), n_cols, to, out);
     }
   }
 
   void check_values(const MappedTensor& t, int64_t begin, int64_t end, DType to) {
-    const int64_t n_cols = row_values(t.tensor);
+    const int64_t n_cols = t.row_values();
     const auto bad = first_non_finite(Tensor(out_.data(), to, {end - begin, n_cols}));
     if (!bad) return;
     const int64_t row = begin + *bad / n_cols;
-    const int64_t n_blocks = n_cols / block_size(t.tensor.dtype);
-    auto* data = static_cast<std::byte*>(t.tensor.data) +
-                 t.source_row(row) * n_blocks * block_bytes(t.tensor.dtype);
-    const bool given = first_non_finite(Tensor(data, t.tensor.dtype, {n_cols})).has_value();
     fail(ErrorCode::kBadModel, "'{}': tensor '{}' holds {} in row {}", options_.from,
          t.source != nullptr ? printable(t.source->entry.name) : printable(t.name),
-         given ? "an infinity or a NaN"
-               : fmt::format("a value that is too large for {}; bf16 and f32 hold it", name(to)),
+         is_given(t, row, to)
+             ? "an infinity or a NaN"
+             : fmt::format("a value that is too large for {}; bf16 and f32 hold it", name(to)),
          t.source_row(row));
+  }
+
+  /// Whether a row that is not finite in type `to` was not before.
+  bool is_given(const MappedTensor& t, int64_t row, DType to) {
+    if (t.tensor.dtype == to) return true;
+    t.read_row(row, values_.data());
+    return std::any_of(values_.begin(), values_.end(), [](float v) { return !std::isfinite(v); });
   }
 
   void report() {

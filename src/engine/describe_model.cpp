@@ -193,14 +193,14 @@ ModelDescription describe_model(const ModelOptions& options) {
   const std::string& path = options.path;
   if (huggingface::is_folder(path)) {
     try {
-      const GgufFile file = open_model(options, {});
+      const GgufFile file = open_model(options, {.copies_values = false});
       return Describer(file).run();
     } catch (const Error& e) {
       if (e.code() != ErrorCode::kBadModel) throw;
       return describe_unreadable_folder(path, e.what());
     }
   }
-  const GgufFile file = open_model(options, {.access = FileAccess::mapped, .any_type = true});
+  const GgufFile file = open_model(options, {.access = FileAccess::mapped, .any_type = true, .copies_values = false});
   return Describer(file).run();
 }
 

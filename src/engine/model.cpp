@@ -36,10 +36,8 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
   model_option_table().check(options);
   report(0.0);
   ReadOptions read;
-  if (options.weights == WeightMemory::copy) {
-    read.access = FileAccess::copied;
-    read.most_copied = available_memory();
-  }
+  if (options.weights == WeightMemory::copy) read.access = FileAccess::copied;
+  read.most_copied = available_memory();
   auto impl = std::make_unique<Impl>(open_model(options, read));
   report(0.3);
   impl->backend = Backend::make(

@@ -37,6 +37,8 @@ ModelChat chat_of(const GgufFile& file) {
   return chat;
 }
 
-ModelChat read_model_chat(const std::string& path) { return chat_of(open_model(path)); }
+ModelChat read_model_chat(const std::string& path) {
+  return chat_of(open_model(path, {.copies_values = false}));
+}
 
 }  // namespace snapkv

@@ -9,7 +9,7 @@ namespace snapkv {
 
 GgufFile open_model(const std::string& path, const ReadOptions& options) {
   if (huggingface::is_folder(path)) {
-    return huggingface::to_model(huggingface::open_folder(path, options));
+    return huggingface::to_model(huggingface::open_folder(path, options), options);
   }
   if (path.ends_with(".safetensors")) {
     fail(ErrorCode::kUsage,

@@ -75,8 +75,12 @@ struct ReadOptions {
   /// Also accepts tensors of types that the project does not compute with; their `data` are
   /// nullptr. For programs that describe files.
   bool any_type = false;
-  /// FileAccess::copied: throws Error{kDoesNotFit} rather than copy more bytes than this.
+  /// Throws Error{kDoesNotFit} rather than copy more bytes of weights than this: of all of them with
+  /// FileAccess::copied, else of those that a folder has in another order.
   uint64_t most_copied = UINT64_MAX;
+  /// false: large weights that would have to be copied may have any values. For programs that
+  /// describe files.
+  bool copies_values = true;
 };
 
 /// A model as read from a format other than GGUF. The names of keys and tensors are GGUF's; tensor

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "huggingface/lfm2_config.h"
+#include "huggingface/linear_attention_config.h"
 #include "huggingface/window_config.h"
 
 namespace snapkv::huggingface {
@@ -62,11 +63,19 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, bool has
 /// Dense or with experts.
 bool is_lfm2(const Config& config) { return config.mapping->architecture.starts_with("lfm2"); }
 
+bool is_qwen35(const Config& config) { return config.mapping->architecture.starts_with("qwen35"); }
+bool has_linear_attention(const Config& config) {
+  return is_qwen35(config) || config.mapping->architecture == "qwen3next";
+}
+
 void read_sizes(const JsonFields& c, Config& config) {
   // The limits are the same as for GGUF's keys.
   config.n_layer = c.integer("num_hidden_layers", 1, 4096);
   config.n_embd = c.integer("hidden_size", 1, 1 << 20);
-  config.n_ff = c.integer("intermediate_size", 1, 1 << 22);
+  config.n_ff = config.mapping->architecture == "qwen35moe"  // all layers have experts
+                    ? c.integer("intermediate_size", 1, 1 << 22,
+                                c.integer("moe_intermediate_size", 1, 1 << 22))
+                    : c.integer("intermediate_size", 1, 1 << 22);
   const bool gemma = config.mapping->architecture == "gemma3";  // its folders rely on defaults
   config.n_head = gemma ? c.integer("num_attention_heads", 1, 1 << 14, 8)
                         : c.integer("num_attention_heads", 1, 1 << 14);
@@ -76,7 +85,7 @@ void read_sizes(const JsonFields& c, Config& config) {
           config.n_head, config.n_head_kv);
   }
   const bool qwen3 = config.mapping->architecture == "qwen3";
-  config.has_head_dim = c.has("head_dim") || gemma || qwen3;
+  config.has_head_dim = c.has("head_dim") || gemma || qwen3 || has_linear_attention(config);
   if (config.has_head_dim) {
     config.head_dim = c.integer("head_dim", 2, 4096, qwen3 ? 128 : 256);
   } else {
@@ -98,11 +107,14 @@ void read_sizes(const JsonFields& c, Config& config) {
                            : c.positive("rms_norm_eps");
 }
 
-/// Those of Qwen 2 and 3.
+/// Those of Qwen 2, 3 and 3.5.
 void read_qwen_experts(const JsonFields& c, Config& config) {
   config.n_ff_dense = config.n_ff;
   config.n_ff = c.integer("moe_intermediate_size", 1, 1 << 22);
-  config.normalizes_experts = c.flag("norm_topk_prob", false);
+  config.normalizes_experts = c.flag("norm_topk_prob", has_linear_attention(config));
+  if (is_qwen35(config) && !config.normalizes_experts) {
+    c.bad("norm_topk_prob", "is false, supported is true");
+  }
   if (const int64_t step = c.integer("decoder_sparse_step", 0, 4096, 1); step != 1) {
     c.bad("decoder_sparse_step", "is {}, supported is 1: experts in every layer", step);
   }
@@ -110,7 +122,7 @@ void read_qwen_experts(const JsonFields& c, Config& config) {
   if (dense != nullptr && !(dense->is_array() && dense->empty())) {
     c.bad("mlp_only_layers", "is {}, supported is []: experts in every layer", shown(*dense));
   }
-  if (config.mapping->architecture != "qwen2moe") return;
+  if (config.mapping->architecture == "qwen3moe") return;
   config.n_ff_shared = c.integer("shared_expert_intermediate_size", 1, 1 << 22);
   if (c.flag("use_sliding_window", false)) {  // in other layers than those of dense models
     c.bad("use_sliding_window", "is true, which is not supported");
@@ -206,7 +218,8 @@ void read_scaling(const JsonFields& rope, Config& config) {
 
 void read_rope(const JsonFields& c, Config& config) {
   const bool gemma = config.mapping->architecture == "gemma3";
-  const double partial = c.positive("partial_rotary_factor", 1.0);
+  const double partial =
+      c.positive("partial_rotary_factor", has_linear_attention(config) ? 0.25 : 1.0);
   const bool lfm2 = is_lfm2(config);
   config.rope.theta = c.positive("rope_theta", gemma || lfm2 ? 1e6 : 1e4);
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
@@ -230,9 +243,11 @@ void read_rope(const JsonFields& c, Config& config) {
           "even number",
           share, config.n_rot, config.head_dim);
   }
-  if (config.n_rot != config.head_dim && config.mapping->architecture != "phi3") {
+  if (config.n_rot != config.head_dim && config.mapping->architecture != "phi3" &&
+      !has_linear_attention(config)) {
     c.bad("partial_rotary_factor", "is {}, supported is 1", share);
   }
+  if (is_qwen35(config)) read_rope_sections(rope, config);
   if (rope) read_scaling(*rope, config);
 }
 
@@ -283,6 +298,20 @@ int64_t Config::size(Size which) const {
       return n_vocab;
     case Size::expert:
       return n_expert;
+    case Size::q_and_gate:
+      return 2 * n_head * head_dim;
+    case Size::linear_head:
+      return linear.n_head;
+    case Size::linear_head_twice:
+      return 2 * linear.n_head;
+    case Size::linear_value:
+      return linear.d_v;
+    case Size::linear_values:
+      return linear.n_values();
+    case Size::linear_qkv:
+      return linear.n_qkv();
+    case Size::linear_qkv_and_gate:
+      return linear.n_qkv() + linear.n_values();
   }
   return 0;
 }
@@ -304,7 +333,9 @@ Config read_config(const JsonFields& root) {
   read_sizes(c, config);
   read_experts(c, config);
   read_rope(c, config);
-  if (is_lfm2(config)) {
+  if (has_linear_attention(config)) {
+    read_linear_attention(c, config);
+  } else if (is_lfm2(config)) {
     read_convolutions(c, config);
   } else {
     read_windows(c, config);
@@ -344,7 +375,10 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.sigmoid_scores) keys.u32(key("expert_gating_func"), 2);
   if (config.expert_scale != 1) keys.f32(key("expert_weights_scale"), config.expert_scale);
   keys.u32(key("attention.head_count"), config.n_head);
-  if (config.has_attention.empty()) {
+  if (config.linear.n_head > 0) {
+    add_linear_attention_keys(config, keys);
+  }
+  if (config.has_attention.empty() || config.linear.n_head > 0) {
     keys.u32(key("attention.head_count_kv"), config.n_head_kv);
   } else {
     std::vector<int64_t> heads;
@@ -359,7 +393,7 @@ void add_config_keys(const Config& config, Keys& keys) {
     keys.u32(key("attention.value_length"), config.head_dim);
   }
   if (architecture == "llama") keys.u32(key("vocab_size"), config.n_vocab);
-  if (architecture == "llama" || architecture == "phi3") {
+  if (architecture == "llama" || architecture == "phi3" || config.linear.n_head > 0) {
     keys.u32(key("rope.dimension_count"), config.n_rot);
   }
   if (config.sliding_window > 0 || architecture == "phi3") {

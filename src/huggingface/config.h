@@ -11,6 +11,7 @@
 #include "huggingface/gguf_mapping.h"
 #include "huggingface/json_file.h"
 #include "huggingface/keys.h"
+#include "huggingface/mapped_tensor.h"
 
 namespace snapkv::huggingface {
 
@@ -51,7 +52,10 @@ struct Config {
   /// conv_kernel tokens. Empty: all have attention.
   std::vector<bool> has_attention;
   int64_t conv_kernel = 0;
-  double final_softcap = 0;  // 0: none
+  /// Where the others have linear attention, the convolution being a part of it; else n_head is 0.
+  LinearHeads linear;
+  std::vector<int64_t> rope_sections;  // of pairs that turn by time, height, width; in text alike
+  double final_softcap = 0;            // 0: none
   bool ties_embeddings = false;
 
   int64_t size(Size which) const;

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <type_traits>
 
-#include "base/half.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "format/ggml_types.h"
 #include "huggingface/vocabulary.h"
 
@@ -19,26 +18,13 @@ namespace snapkv::huggingface {
 namespace {
 
 constexpr JsonLimits kConfigLimits{.bytes = size_t{4} << 20, .depth = 32};
+constexpr uint64_t kLargeBytes = uint64_t{1} << 20;  // of copies
 
 /// "models/SmolLM2-135M" -> "SmolLM2-135M"
 std::string name_of(const std::string& path) {
   std::error_code error;
   const auto whole = std::filesystem::weakly_canonical(path, error);
   return error ? path : whole.filename().string();
-}
-
-/// Value `i` of a tensor of a plain type, as f32.
-float value_at(const Tensor& t, int64_t i) {
-  const auto* bytes = static_cast<const std::byte*>(t.data) + i * block_bytes(t.dtype);
-  if (t.dtype == DType::f32) {
-    float value = 0;
-    std::memcpy(&value, bytes, sizeof value);
-    return value;
-  }
-  uint16_t bits = 0;
-  std::memcpy(&bits, bytes, sizeof bits);
-  return t.dtype == DType::f16 ? to_f32(std::bit_cast<f16_t>(bits))
-                               : to_f32(std::bit_cast<bf16_t>(bits));
 }
 
 bool is_aligned(const void* data, DType dtype) {
@@ -63,10 +49,16 @@ void visit_values(const GgufValue& value, const Use& use) {
 
 class Presenter {
  public:
-  explicit Presenter(Folder folder) : folder_(std::move(folder)) {}
+  Presenter(Folder folder, const ReadOptions& options)
+      : folder_(std::move(folder)), options_(options) {}
 
   GgufFile run() {
     parts_.metadata = std::move(folder_.metadata);
+    for (MappedTensor& m : folder_.tensors) {
+      note_order(m);
+      m.keep_order();
+    }
+    check_copies();
     for (const MappedTensor& m : folder_.tensors) parts_.tensors.push_back(present(m));
     Fnv1a hash;
     hash.add(folder_.shards.fingerprint());
@@ -78,16 +70,49 @@ class Presenter {
   }
 
  private:
+  /// Says in the metadata which order of rows a tensor keeps.
+  void note_order(const MappedTensor& m) {
+    if (m.edit == Edit::permute_q || m.edit == Edit::permute_k) {
+      parts_.metadata["snapkv.rope.layout"] = {GgufType::string, GgufType::u32, "neox"};
+    }
+    if (m.edit == Edit::value_heads && m.heads.take_turns) {
+      parts_.metadata["snapkv.delta_net.value_heads"] = {GgufType::string, GgufType::u32,
+                                                         "grouped"};
+    }
+  }
+
+  static bool must_be_copied(const MappedTensor& m) {
+    return m.source == nullptr || !m.is_view() || !is_aligned(m.tensor.data, m.tensor.dtype);
+  }
+  static DType copied_type(const MappedTensor& m) {
+    return m.changes_values() ? DType::f32 : m.tensor.dtype;
+  }
+  static uint64_t copied_bytes(const MappedTensor& m) {
+    return m.n_rows() * row_bytes(copied_type(m), m.row_values());
+  }
+
+  /// Fails if the copies do not fit into the memory.
+  void check_copies() const {
+    uint64_t bytes = 0;
+    for (const MappedTensor& m : folder_.tensors) bytes += must_be_copied(m) ? copied_bytes(m) : 0;
+    if (bytes > options_.most_copied) {
+      fail(ErrorCode::kDoesNotFit,
+           "'{}': {} MiB of weights are in another order than here and must be copied, and only {} "
+           "MiB of memory are free; a file that snapkv convert writes is read without copies",
+           folder_.path, bytes >> 20, options_.most_copied >> 20);
+    }
+    if (bytes >= kLargeBytes && options_.copies_values) {
+      log_info("{}: {} MiB of weights are in another order than here and are copied", folder_.path,
+               bytes >> 20);
+    }
+  }
+
   GgufTensor present(const MappedTensor& m) {
     GgufTensor t;
     t.name = m.name;
     t.tensor = m.tensor;
     t.part = GgufTensor::kNoFile;
-    if (m.edit == Edit::permute_q || m.edit == Edit::permute_k) {
-      parts_.metadata["snapkv.rope.layout"] = {GgufType::string, GgufType::u32, "neox"};
-    }
-    if (m.source == nullptr || m.edit == Edit::add_one ||
-        !is_aligned(m.tensor.data, m.tensor.dtype)) {
+    if (must_be_copied(m)) {
       t.tensor = copied(m);
     } else {
       t.part = m.source->file;
@@ -100,20 +125,21 @@ class Presenter {
 
   Tensor copied(const MappedTensor& m) {
     const Tensor& from = m.tensor;
-    const DType dtype = m.edit == Edit::add_one ? DType::f32 : from.dtype;
-    const size_t bytes = from.numel() * block_bytes(dtype);
-    parts_.buffers.push_back(Buffer::host(bytes, "weights"));
-    Tensor to = from;
-    to.dtype = dtype;
-    to.data = parts_.buffers.back().data();
-    if (m.edit == Edit::add_one) {
-      to.stride[to.rank - 1] = sizeof(float);  // a vector
-      auto* out = static_cast<float*>(to.data);
-      for (int64_t i = 0; i < from.numel(); ++i) out[i] = value_at(from, i) + 1.0f;
-      return to;
+    const DType dtype = copied_type(m);
+    const int64_t bytes = row_bytes(dtype, m.row_values());
+    parts_.buffers.push_back(Buffer::host(copied_bytes(m), "weights"));
+    auto* const to = static_cast<std::byte*>(parts_.buffers.back().data());
+    const bool filled = options_.copies_values || copied_bytes(m) < kLargeBytes;
+    for (int64_t i = 0; filled && i < m.n_rows(); ++i) {
+      if (m.changes_values()) {
+        m.read_row(i, reinterpret_cast<float*>(to + i * bytes));
+      } else {
+        m.copy_row(i, to + i * bytes);
+      }
     }
-    std::memcpy(to.data, from.data, bytes);
-    return to;
+    if (from.rank == 1) return {to, dtype, {from.shape[0]}};
+    if (from.rank == 2) return {to, dtype, {from.shape[0], from.shape[1]}};
+    return {to, dtype, {from.shape[0], from.shape[1], from.shape[2]}};
   }
 
   /// Adds everything in the folder except its tensors to the hash, the vocabulary included: keys
@@ -140,6 +166,7 @@ class Presenter {
   }
 
   Folder folder_;
+  const ReadOptions options_;
   ModelParts parts_;
 };
 
@@ -197,6 +224,8 @@ Folder open_folder(const std::string& path, const ReadOptions& options) {
   return folder;
 }
 
-GgufFile to_model(Folder folder) { return Presenter(std::move(folder)).run(); }
+GgufFile to_model(Folder folder, const ReadOptions& options) {
+  return Presenter(std::move(folder), options).run();
+}
 
 }  // namespace snapkv::huggingface

@@ -24,33 +24,53 @@ enum class Size {
   qkv,
   vocab,
   expert,
-  kernel
+  kernel,
+  q_and_gate,
+  // of linear attention
+  linear_head,  // number of heads of values
+  linear_head_twice,
+  linear_value,   // of one head
+  linear_values,  // of all heads
+  linear_qkv,
+  linear_qkv_and_gate,
 };
 
 /// How GGUF's values of a tensor differ from the folder's.
 enum class Edit {
   none,
-  permute_q,  // reorders the rows of each query head to rotate neighbouring values: see tensors.h
+  permute_q,  // reorders the rows of each query head, so that neighbouring values are rotated
   permute_k,  // the same for each key head
   add_one,    // GGUF stores w where the folder stores w - 1, because the class computes with 1 + w
+  value_heads,    // reorders heads of linear attention's values (LinearHeads) among the last rows
+  value_columns,  // the same among the columns
+  decay_rate,     // the same among the values w, of which GGUF stores -exp(w)
+  grouped_qkv,    // takes queries, keys and values from in_proj_qkvz, which has the queries, keys,
+                  // values and gates of one head of keys after another
+  grouped_gate,   // takes the gates from there
+  strided,        // takes or transposes a part of matrices: Strides
 };
 
 /// One tensor, or a pair of weight and bias.
 struct TensorRow {
   std::string_view name;  // without ".weight" and, in a layer, without "model.layers.N."
   std::string_view gguf;  // without ".weight" and, in a layer, without "blk.N."
-  Size n_out = Size::none, n_in = Size::none;  // of the weight; without n_in it is a vector
+  /// Of the folder's weight; without n_in it is a vector.
+  Size n_out = Size::none, n_in = Size::none;
   Edit edit = Edit::none;
   bool optional = false;     // also of tensors that only some layers have; loading checks which
-  bool whole_names = false;  // a vector whose names have no ".weight", in GGUF as in the folder
+  bool whole_names = false;  // whose names have no ".weight" added, in GGUF as in the folder
 };
 
 struct GgufMapping {
   std::string_view architecture;              // general.architecture
   std::span<const std::string_view> classes;  // config.json's `architectures`
   std::span<const TensorRow> layer;           // of every layer
-  std::span<const TensorRow> experts = {};    // of every expert of a layer
-  std::string_view expert_prefix = {};        // of their names, before the expert's number
+  std::span<const TensorRow> ffn = {};      // of every layer too, where other classes share `layer`
+  std::span<const TensorRow> experts = {};  // of every expert of a layer
+  /// Of all experts of a layer together, in folders that have no `experts`: [n_expert, n_out,
+  /// n_in].
+  std::span<const TensorRow> joined_experts = {};
+  std::string_view expert_prefix = {};  // of their names, before the expert's number
   std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end
   Edit norms = Edit::none;                                          // of that one
   bool ties_embeddings = false;          // where config.json does not say

@@ -159,6 +159,55 @@ constexpr TensorRow kLfm2MoeExperts[] = {
     {"w2", "ffn_down", Size::embd, Size::ff},
 };
 
+/// Of Qwen 3.5 and Qwen3-Next: attention, or linear attention by the gated delta rule.
+constexpr TensorRow kQwen3NextMixers[] = {
+    {"input_layernorm", "attn_norm", Size::embd, Size::none, Edit::add_one},
+    {"self_attn.q_proj", "attn_q", Size::q_and_gate, Size::embd, Edit::none, true},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::none, true},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd, Edit::none, true},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q, Edit::none, true},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim, Size::none, Edit::add_one, true},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim, Size::none, Edit::add_one, true},
+    {"linear_attn.in_proj_qkv", "attn_qkv", Size::linear_qkv, Size::embd, Edit::value_heads, true},
+    {"linear_attn.in_proj_z", "attn_gate", Size::linear_values, Size::embd, Edit::value_heads,
+     true},
+    {"linear_attn.in_proj_b", "ssm_beta", Size::linear_head, Size::embd, Edit::value_heads, true},
+    {"linear_attn.in_proj_a", "ssm_alpha", Size::linear_head, Size::embd, Edit::value_heads, true},
+    {"linear_attn.in_proj_qkvz", "attn_qkv", Size::linear_qkv_and_gate, Size::embd,
+     Edit::grouped_qkv, true},
+    {"linear_attn.in_proj_qkvz", "attn_gate", Size::linear_qkv_and_gate, Size::embd,
+     Edit::grouped_gate, true},
+    {"linear_attn.in_proj_ba", "ssm_ba", Size::linear_head_twice, Size::embd, Edit::none, true},
+    {"linear_attn.conv1d", "ssm_conv1d", Size::linear_qkv, Size::kernel, Edit::value_heads, true},
+    {"linear_attn.A_log", "ssm_a", Size::linear_head, Size::none, Edit::decay_rate, true, true},
+    {"linear_attn.dt_bias", "ssm_dt.bias", Size::linear_head, Size::none, Edit::value_heads, true,
+     true},
+    {"linear_attn.norm", "ssm_norm", Size::linear_value, Size::none, Edit::none, true},
+    {"linear_attn.out_proj", "ssm_out", Size::embd, Size::linear_values, Edit::value_columns, true},
+    {"post_attention_layernorm", "post_attention_norm", Size::embd, Size::none, Edit::add_one},
+};
+
+constexpr TensorRow kDenseFfn[] = {
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+constexpr TensorRow kSharedExpertFfn[] = {
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp", Size::embd},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared},
+};
+
+constexpr TensorRow kJoinedExperts[] = {
+    {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight", Size::ff_twice, Size::embd, Edit::none,
+     false, true},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", Size::embd, Size::ff, Edit::none, false,
+     true},
+};
+
 constexpr std::string_view kLlama[] = {"LlamaForCausalLM", "MistralForCausalLM"};
 constexpr std::string_view kMixtral[] = {"MixtralForCausalLM"};
 constexpr std::string_view kQwen2[] = {"Qwen2ForCausalLM"};
@@ -169,6 +218,11 @@ constexpr std::string_view kGemma3[] = {"Gemma3ForCausalLM", "Gemma3ForCondition
 constexpr std::string_view kPhi3[] = {"Phi3ForCausalLM"};
 constexpr std::string_view kLfm2[] = {"Lfm2ForCausalLM"};
 constexpr std::string_view kLfm2Moe[] = {"Lfm2MoeForCausalLM"};
+
+constexpr std::string_view kQwen35[] = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"};
+constexpr std::string_view kQwen35Moe[] = {"Qwen3_5MoeForCausalLM",
+                                           "Qwen3_5MoeForConditionalGeneration"};
+constexpr std::string_view kQwen3Next[] = {"Qwen3NextForCausalLM"};
 
 constexpr GgufMapping kMappings[] = {
     {.architecture = "llama", .classes = kLlama, .layer = kLlamaLayer},
@@ -211,6 +265,27 @@ constexpr GgufMapping kMappings[] = {
      .norm = "model.embedding_norm",
      .gguf_norm = "token_embd_norm",
      .ties_embeddings = true},
+    {.architecture = "qwen35",
+     .classes = kQwen35,
+     .layer = kQwen3NextMixers,
+     .ffn = kDenseFfn,
+     .norms = Edit::add_one},
+    {.architecture = "qwen35moe",
+     .classes = kQwen35Moe,
+     .layer = kQwen3NextMixers,
+     .ffn = kSharedExpertFfn,
+     .experts = kQwenExperts,
+     .joined_experts = kJoinedExperts,
+     .expert_prefix = "mlp.experts.",
+     .norms = Edit::add_one},
+    {.architecture = "qwen3next",
+     .classes = kQwen3Next,
+     .layer = kQwen3NextMixers,
+     .ffn = kSharedExpertFfn,
+     .experts = kQwenExperts,
+     .joined_experts = kJoinedExperts,
+     .expert_prefix = "mlp.experts.",
+     .norms = Edit::add_one},
 };
 
 }  // namespace

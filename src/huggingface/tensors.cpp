@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,10 +31,14 @@ std::string without_wrapper(std::string name) {
   return name;
 }
 
-/// Whether a tensor belongs to a part that the text model does not use.
-bool is_of_another_part(std::string_view name) {
+/// Whether a tensor belongs to a part that the text model does not use: one of a multimodal model's
+/// others, or layers that guess further tokens.
+bool is_of_another_part(const Config& config, std::string_view name) {
+  if (config.linear.n_head > 0 && name.starts_with("mtp.")) return true;
+  if (!config.multimodal) return false;
   if (name.starts_with("model.")) name.remove_prefix(6);
-  return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.");
+  return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.") ||
+         name.starts_with("visual.");
 }
 
 class Mapper {
@@ -50,8 +55,8 @@ class Mapper {
     add_rotation();
     for (int64_t il = 0; il < config_.n_layer; ++il) {
       const std::string prefix = fmt::format("model.layers.{}.", il);
-      for (const TensorRow& row : config_.mapping->layer) {
-        add(row, prefix, fmt::format("blk.{}.", il));
+      for (const auto& rows : {config_.mapping->layer, config_.mapping->ffn}) {
+        for (const TensorRow& row : rows) add(row, prefix, fmt::format("blk.{}.", il));
       }
       if (il >= config_.n_dense_layers) add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
@@ -83,8 +88,16 @@ class Mapper {
     return at->second;
   }
 
-  /// The matrices of a layer's experts, each by itself.
+  /// The matrices of a layer's experts, each by itself or all together.
   void add_experts(const std::string& prefix, const std::string& gguf_prefix) {
+    const std::span<const TensorRow> joined = config_.mapping->joined_experts;
+    const bool single =
+        joined.empty() || (!config_.mapping->experts.empty() &&
+                           !by_name_.contains(prefix + std::string(joined[0].name)));
+    for (const TensorRow& row : joined) {
+      if (!single) add(row, prefix, gguf_prefix, "", config_.n_expert);
+    }
+    if (!single) return;
     for (const TensorRow& row : config_.mapping->experts) {
       for (int64_t e = 0; e < config_.n_expert; ++e) {
         add(row, fmt::format("{}{}{}.", prefix, config_.mapping->expert_prefix, e), gguf_prefix,
@@ -93,9 +106,9 @@ class Mapper {
     }
   }
 
-  /// The weight of a row, and its bias where there is one.
+  /// The weight of a row, and its bias where there is one; or n_joined weights in one tensor.
   void add(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix,
-           const std::string& gguf_suffix = "") {
+           const std::string& gguf_suffix = "", int64_t n_joined = 0) {
     const std::string name = prefix + std::string(row.name);
     const std::string gguf = gguf_prefix + std::string(row.gguf) + gguf_suffix;
     const std::string ending = row.whole_names ? "" : ".weight";
@@ -105,10 +118,12 @@ class Mapper {
       fail(ErrorCode::kBadModel, "'{}': tensor '{}{}' is missing, which {} needs", folder_, name,
            ending, config_.class_name);
     }
-    std::vector<int64_t> shape = {config_.size(row.n_out)};
+    std::vector<int64_t> shape;
+    if (n_joined > 0) shape.push_back(n_joined);
+    shape.push_back(config_.size(row.n_out));
     if (row.n_in != Size::none) shape.push_back(config_.size(row.n_in));
     add_source(*weight, gguf + ending, shape, row.edit);
-    if (row.n_in == Size::none) return;
+    if (row.n_in == Size::none || n_joined > 0) return;
     if (const ShardTensor* bias = find(name + ".bias")) {
       add_source(*bias, gguf + ".bias", {config_.size(row.n_out)}, row.edit);
     }
@@ -118,7 +133,7 @@ class Mapper {
                   Edit edit) {
     std::vector<int64_t> actual = t.entry.shape;
     // a convolution along the tokens has one input channel for each output channel
-    if (actual.size() == 3 && actual[1] == 1) actual.erase(actual.begin() + 1);
+    if (actual.size() == 3 && shape.size() == 2 && actual[1] == 1) actual.erase(actual.begin() + 1);
     // a matrix of one row is a vector in GGUF
     if (actual.size() == 2 && actual[0] == 1 && shape.size() == 1) actual.erase(actual.begin());
     if (actual != shape) {
@@ -132,11 +147,24 @@ class Mapper {
     m.name = std::move(gguf);
     m.source = &t;
     auto* data = const_cast<std::byte*>(t.data);  // nothing writes through a view of a weight
-    m.tensor = shape.size() == 1 ? Tensor(data, *t.entry.type->dtype, {shape[0]})
-                                 : Tensor(data, *t.entry.type->dtype, {shape[0], shape[1]});
     m.edit = edit;
     m.head_dim = config_.head_dim;
+    m.heads = config_.linear;
+    m.tensor = view(data, *t.entry.type->dtype, gguf_shape(shape, edit));
     mapped_.push_back(std::move(m));
+  }
+
+  static Tensor view(std::byte* data, DType dtype, const std::vector<int64_t>& shape) {
+    if (shape.size() == 1) return {data, dtype, {shape[0]}};
+    if (shape.size() == 2) return {data, dtype, {shape[0], shape[1]}};
+    return {data, dtype, {shape[0], shape[1], shape[2]}};
+  }
+
+  /// The shape of what is taken from a tensor.
+  std::vector<int64_t> gguf_shape(std::vector<int64_t> shape, Edit edit) const {
+    if (edit == Edit::grouped_qkv) shape[0] = config_.linear.n_qkv();
+    if (edit == Edit::grouped_gate) shape[0] = config_.linear.n_values();
+    return shape;
   }
 
   void add_values(std::string gguf, std::vector<float> values) {
@@ -161,7 +189,7 @@ class Mapper {
     int64_t n_other = 0;
     for (const ShardTensor& t : shards_.tensors) {
       if (used_.contains(&t)) continue;
-      if (!config_.multimodal || !is_of_another_part(t.entry.name)) {
+      if (!is_of_another_part(config_, t.entry.name)) {
         bad(t, "is not part of {} as it is supported here", config_.class_name);
       }
       ++n_other;

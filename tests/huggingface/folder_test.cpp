@@ -98,7 +98,7 @@ TEST_F(FolderTest, TensorsStayInTheFile) {
   for (const GgufTensor& t : file.tensors()) EXPECT_EQ(t.part, 0) << t.name;
   EXPECT_EQ(file.get_string("snapkv.rope.layout"), "neox");
   const auto expected =
-      oracle_values("model.layers.1.self_attn.k_proj.weight", 32 * 64, /*gemma=*/false);
+      oracle_values("model.layers.1.self_attn.k_proj.weight", 32 * 64, /*one_plus=*/false);
   EXPECT_EQ(*file.find_tensor("blk.1.attn_k.weight")->tensor.at<float>(13, 5),
             expected[13 * 64 + 5]);
 }
@@ -124,7 +124,8 @@ TEST_F(FolderTest, GemmasNormsAreOnePlus) {
   EXPECT_EQ(file.get_uint("gemma3.attention.sliding_window"), 16u);
   EXPECT_EQ(file.get_float("gemma3.rope.freq_base"), 1e6);
   EXPECT_EQ(file.get_float("gemma3.rope.freq_base_swa"), 1e4);
-  const auto values = oracle_values("model.layers.3.self_attn.q_norm.weight", 32, /*gemma=*/true);
+  const auto values =
+      oracle_values("model.layers.3.self_attn.q_norm.weight", 32, /*one_plus=*/true);
   const Tensor norm = file.find_tensor("blk.3.attn_q_norm.weight")->tensor;
   for (int64_t i = 0; i < 32; ++i) EXPECT_EQ(*norm.at<float>(i), values[i] + 1.0f);
   EXPECT_NE(file.find_tensor("blk.3.post_ffw_norm.weight"), nullptr);

@@ -75,7 +75,9 @@ INSTANTIATE_TEST_SUITE_P(Families, HfOracleTest,
                                          "mistral-window", "mixtral", "mixtral-bf16", "qwen2",
                                          "qwen2-window", "qwen3", "qwen3moe", "qwen3moe-softmax",
                                          "gemma3", "gemma3-options", "phi3", "phi3-partial",
-                                         "phi3-longrope", "qwen2moe", "lfm2", "lfm2moe"),
+                                         "phi3-longrope", "qwen2moe", "lfm2", "lfm2moe", "qwen35",
+                                         "qwen35-bf16", "qwen35-picture", "qwen35moe",
+                                         "qwen35moe-picture", "qwen3next"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');

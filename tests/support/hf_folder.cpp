@@ -74,14 +74,15 @@ void write_text(const std::string& path, std::string_view text) {
   write_bytes(path, std::as_bytes(std::span(text)));
 }
 
-std::vector<float> oracle_values(const std::string& name, int64_t n, bool gemma) {
+std::vector<float> oracle_values(const std::string& name, int64_t n, bool one_plus) {
   uint64_t key = 0xcbf29ce484222325u;
   for (const char c : name) key = (key ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
   key = mix(key + 1);
   const bool norm = name.ends_with("norm.weight");
+  const float mean = one_plus && name.find("linear_attn") == std::string::npos ? 0.0f : 1.0f;
   std::vector<float> values(n);
   for (int64_t i = 0; i < n; ++i) {
-    values[i] = norm ? normal(key, i) * 0.2f + (gemma ? 0.0f : 1.0f) : normal(key, i) * 0.12f;
+    values[i] = norm ? normal(key, i) * 0.2f + mean : normal(key, i) * 0.12f;
   }
   return values;
 }
@@ -95,14 +96,16 @@ void write_oracle_folder(const std::string& folder, const Json& golden) {
   write_text(folder + "/config.json", golden.at("config").dump(2));
   const std::string dtype = golden.at("dtype");
   const std::string type = dtype == "float32" ? "F32" : dtype == "float16" ? "F16" : "BF16";
-  const bool gemma = golden.at("config").at("model_type") == "gemma3_text";
+  const std::string kind = golden.at("config").at("model_type");
+  const bool one_plus =
+      kind == "gemma3_text" || kind.starts_with("qwen3_5") || kind == "qwen3_next";
   Json index = {{"metadata", Json::object()}, {"weight_map", Json::object()}};
   for (const auto& [file, names] : golden.at("files").items()) {
     std::vector<HfTensor> tensors;
     for (const auto& [name, shape] : names.items()) {
       int64_t n = 1;
       for (const int64_t size : shape) n *= size;
-      tensors.push_back({name, type, shape, bytes_of(oracle_values(name, n, gemma), type)});
+      tensors.push_back({name, type, shape, bytes_of(oracle_values(name, n, one_plus), type)});
       index["weight_map"][name] = file;
     }
     write_bytes(folder + "/" + file, safetensors_bytes(tensors));

@@ -33,8 +33,9 @@ std::vector<std::byte> safetensors_bytes(std::string_view header, std::span<cons
 
 void write_text(const std::string& path, std::string_view text);
 
-/// Returns the values that tools/hf_oracle.py gives a tensor.
-std::vector<float> oracle_values(const std::string& name, int64_t n, bool gemma);
+/// Returns the values that tools/hf_oracle.py gives a tensor; one_plus: of a class whose norms
+/// compute with 1 + w.
+std::vector<float> oracle_values(const std::string& name, int64_t n, bool one_plus);
 
 /// Reads what tools/hf_oracle.py recorded about a model. Throws if there is no such file.
 Json read_golden(const std::string& name);

@@ -2,10 +2,12 @@
 #include "model/families/qwen3_next.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "backend/ops.h"
 #include "base/error.h"
+#include "format/byte_reader.h"
 #include "format/gguf.h"
 #include "model/metadata_reader.h"
 #include "model/model_spec.h"
@@ -56,6 +58,16 @@ DeltaNetSpec read_delta_net(const MetadataReader& reader, bool keys_take_turns) 
   net.d_v = n_values / net.n_head;
   net.keys_take_turns = keys_take_turns;
   return net;
+}
+
+/// Whether heads of keys take turns, as in GGUF files of Qwen 3.5. Hugging Face folders, which are
+/// read in place, have the heads of values that share a head of keys together.
+bool keys_take_turns(const GgufFile& file) {
+  constexpr const char* kKey = "snapkv.delta_net.value_heads";
+  const std::string order = file.get_string(kKey, "");
+  if (order.empty() || order == "grouped") return order.empty();
+  fail(ErrorCode::kBadModel, "{}: {} is \"{}\", supported is \"grouped\"", file.path(), kKey,
+       printable(order));
 }
 
 int64_t read_kernel_size(const MetadataReader& reader) {
@@ -118,7 +130,7 @@ void make_qwen3next_layers(const MetadataReader& reader, ModelSpec& spec) {
 }
 
 void make_qwen35_layers(const MetadataReader& reader, ModelSpec& spec) {
-  make_layers(reader, spec, /*keys_take_turns=*/true);
+  make_layers(reader, spec, keys_take_turns(reader.file()));
 }
 
 }  // namespace snapkv

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+#include "huggingface/mapped_tensor.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "format/quantize.h"
+
+namespace snapkv::huggingface {
+namespace {
+
+/// Row t head_dim / 2 + j of a head becomes row 2 j + t (t = 0, 1).
+int64_t unrotated_row(int64_t i, int64_t head_dim) {
+  const int64_t in_head = i % head_dim;
+  return i - in_head + in_head % 2 * (head_dim / 2) + in_head / 2;
+}
+
+/// Where values of a key head's queries, keys, values and gates begin in in_proj_qkvz, and row i of
+/// the queries, keys and values of all heads, or of the gates.
+int64_t grouped_row(const LinearHeads& heads, int64_t i, bool is_gate) {
+  const int64_t n_shared = heads.n_shared() * heads.d_v;  // values that a head of keys has
+  const int64_t n_group = 2 * heads.d_k + 2 * n_shared;
+  if (is_gate) return i / n_shared * n_group + 2 * heads.d_k + n_shared + i % n_shared;
+  const int64_t n_keys = heads.n_keys();
+  if (i >= 2 * n_keys) {
+    const int64_t value = i - 2 * n_keys;
+    return value / n_shared * n_group + 2 * heads.d_k + value % n_shared;
+  }
+  const int64_t is_key = i / n_keys, in_part = i % n_keys;
+  return in_part / heads.d_k * n_group + is_key * heads.d_k + in_part % heads.d_k;
+}
+
+}  // namespace
+
+int64_t MappedTensor::row_values() const {
+  return tensor.rank == 1 && block_size(tensor.dtype) == 1 ? 1 : tensor.n_cols();
+}
+
+/// The last rows are of heads of values: d_v of each head, or one.
+int64_t MappedTensor::value_row(int64_t i) const {
+  const int64_t n_rows = tensor.shape[0];
+  const int64_t n_of_head = n_rows < heads.n_values() ? 1 : heads.d_v;
+  const int64_t first = n_rows - heads.n_head * n_of_head;
+  if (i < first) return i;
+  const int64_t h = (i - first) / n_of_head;
+  return first + heads.source_head(h) * n_of_head + (i - first) % n_of_head;
+}
+
+int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
+  const int64_t n = row_values();
+  switch (edit) {
+    case Edit::none:
+    case Edit::add_one:
+      return i * n + j;
+    case Edit::permute_q:
+    case Edit::permute_k:
+      return unrotated_row(i, head_dim) * n + j;
+    case Edit::value_heads:
+    case Edit::decay_rate:
+      return value_row(i) * n + j;
+    case Edit::value_columns:
+      return i * n + heads.source_head(j / heads.d_v) * heads.d_v + j % heads.d_v;
+    case Edit::grouped_qkv:
+    case Edit::grouped_gate:
+      return grouped_row(heads, i, edit == Edit::grouped_gate) * n + j;
+    case Edit::strided:
+      break;
+  }
+  return strides.start + i / strides.n_rows * strides.matrix + i % strides.n_rows * strides.row +
+         j * strides.column;
+}
+
+bool MappedTensor::has_whole_rows() const {
+  return edit != Edit::value_columns && (edit != Edit::strided || strides.column == 1);
+}
+
+void MappedTensor::copy_row(int64_t i, std::byte* to) const {
+  SNAPKV_CHECK(!changes_values());
+  const int64_t n = row_values();
+  const auto* from = static_cast<const std::byte*>(tensor.data);
+  if (has_whole_rows()) {
+    const int64_t bytes = row_bytes(tensor.dtype, n);
+    std::memcpy(to, from + source_index(i, 0) / n * bytes, bytes);
+    return;
+  }
+  const int64_t bytes = block_bytes(tensor.dtype);
+  for (int64_t j = 0; j < n; ++j) {
+    std::memcpy(to + j * bytes, from + source_index(i, j) * bytes, bytes);
+  }
+}
+
+void MappedTensor::read_row(int64_t i, float* to) const {
+  const int64_t n = row_values(), bytes = block_bytes(tensor.dtype);
+  const auto* from = static_cast<const std::byte*>(tensor.data);
+  if (has_whole_rows()) {
+    widen(from + source_index(i, 0) * bytes, tensor.dtype, n, to);
+  } else {
+    for (int64_t j = 0; j < n; ++j) {
+      widen(from + source_index(i, j) * bytes, tensor.dtype, 1, to + j);
+    }
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    if (edit == Edit::add_one) to[j] += 1.0f;
+    if (edit == Edit::decay_rate) to[j] = -std::exp(to[j]);
+  }
+}
+
+void MappedTensor::keep_order() {
+  heads.take_turns = false;
+  const bool orders_only = edit == Edit::permute_q || edit == Edit::permute_k ||
+                           edit == Edit::value_heads || edit == Edit::value_columns;
+  if (orders_only) edit = Edit::none;
+}
+
+}  // namespace snapkv::huggingface

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// MappedTensor: a tensor of a Hugging Face folder as it would be in GGUF.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/tensor.h"
+#include "huggingface/gguf_mapping.h"
+#include "huggingface/shards.h"
+
+namespace snapkv::huggingface {
+
+/// Heads of linear attention by the gated delta rule. In a folder, heads of values that share a
+/// head of keys are neighbours: head g * n_shared() + i has head g of keys.
+struct LinearHeads {
+  int64_t n_head_k = 0;  // of queries and keys; 0: there are none
+  int64_t n_head = 0;    // of values
+  int64_t d_k = 0, d_v = 0;
+  /// Whether GGUF has first one head of values for each head of keys, then a second one, and so on.
+  bool take_turns = false;
+
+  int64_t n_shared() const { return n_head / n_head_k; }
+  int64_t n_keys() const { return n_head_k * d_k; }
+  int64_t n_values() const { return n_head * d_v; }
+  int64_t n_qkv() const { return 2 * n_keys() + n_values(); }
+  /// The folder's number of GGUF's head h.
+  int64_t source_head(int64_t h) const {
+    return take_turns ? h % n_head_k * n_shared() + h / n_head_k : h;
+  }
+};
+
+/// Where the values of a matrix of GGUF are in the source's: value j of row i, of matrices of
+/// n_rows rows, is at start + i / n_rows * matrix + i % n_rows * row + j * column.
+struct Strides {
+  int64_t n_rows = 0;
+  int64_t matrix = 0, row = 0, column = 1;
+  int64_t start = 0;
+};
+
+/// A shard's tensor, possibly edited, or values that follow from the configuration.
+struct MappedTensor {
+  std::string name;                     // in GGUF
+  const ShardTensor* source = nullptr;  // in Shards::tensors; nullptr: use `values`
+  std::vector<float> values;
+  /// Of GGUF's shape and the source's type, with the source's data, or those of `values`, as they
+  /// are stored.
+  Tensor tensor;
+  Edit edit = Edit::none;
+  int64_t head_dim = 0;  // for permute_q and permute_k
+  LinearHeads heads;     // for edits of linear attention
+  Strides strides;       // for Edit::strided
+
+  MappedTensor() = default;
+  MappedTensor(MappedTensor&&) = default;
+  MappedTensor& operator=(MappedTensor&&) = default;
+  MappedTensor(const MappedTensor&) = delete;  // `tensor` is a view of `values`
+  MappedTensor& operator=(const MappedTensor&) = delete;
+
+  /// Values in a row: one in a vector, unless its type has blocks. A vector of blocks is a single
+  /// row, which is not edited.
+  int64_t row_values() const;
+  int64_t n_rows() const { return tensor.numel() / row_values(); }
+  /// Where value j of GGUF's row i is among the source's values.
+  int64_t source_index(int64_t i, int64_t j) const;
+  /// The row of the source that has the first value of GGUF's row i, in rows of GGUF's length.
+  int64_t source_row(int64_t i) const { return source_index(i, 0) / row_values(); }
+
+  /// Whether GGUF's values are others than the source's.
+  bool changes_values() const { return edit == Edit::add_one || edit == Edit::decay_rate; }
+  /// GGUF's row i in the source's type, whose values must not change.
+  void copy_row(int64_t i, std::byte* to) const;
+  /// GGUF's row i in f32; the source's type must be a plain one.
+  void read_row(int64_t i, float* to) const;
+
+  /// Leaves rows of heads in the folder's order, for models that are read in place.
+  void keep_order();
+  /// Whether `tensor` has GGUF's values in GGUF's order.
+  bool is_view() const { return edit == Edit::none; }
+
+ private:
+  bool has_whole_rows() const;
+  int64_t value_row(int64_t i) const;
+};
+
+}  // namespace snapkv::huggingface
