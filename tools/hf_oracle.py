@@ -10,7 +10,8 @@ Makes the model of CASE with weights that are a function of tensor name and inde
 save_pretrained, loads it again, and writes JSON: the configuration as it was saved, names, shapes
 and type of the tensors, 81 token ids, and for the last 64 of them the log-probability that the
 model gave to the token, its favourite and its and the runner-up's log-probability. The test makes
-the same folder from that. DIR keeps the folder that was saved. Needs torch and transformers.
+the same folder from that. DIR keeps the folder that was saved. Needs torch and transformers, and accelerate for
+MXFP4.
 """
 import argparse
 import json
@@ -30,8 +31,9 @@ SIZES = dict(
     num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
 
-def case(config_class, dtype="float32", max_shard_size="5GB", model_class="AutoModelForCausalLM", **config):
-    return dict(config_class=config_class, model_class=model_class, dtype=dtype, max_shard_size=max_shard_size,
+def case(config_class, dtype="float32", max_shard_size="5GB", model_class="AutoModelForCausalLM", mxfp4=False,
+         **config):
+    return dict(config_class=config_class, model_class=model_class, dtype=dtype, max_shard_size=max_shard_size, mxfp4=mxfp4,
                 config={**SIZES, **config})
 
 
@@ -47,6 +49,7 @@ DELTA_NET = dict(
 MROPE = dict(DELTA_NET["rope_parameters"], mrope_section=[2, 1, 1], mrope_interleaved=True)
 EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=64)
 LFM2 = dict(layer_types=["conv", "full_attention", "conv", "full_attention"], norm_eps=1e-5, conv_L_cache=3)
+GPT_OSS = dict(intermediate_size=96, head_dim=32, sliding_window=16, num_local_experts=5, num_experts_per_tok=2)
 
 CASES = {
     "llama": case("LlamaConfig"),
@@ -106,6 +109,23 @@ CASES = {
         vision_config=dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
                            num_position_embeddings=16)),
     "qwen3next": case("Qwen3NextConfig", **DELTA_NET, **EXPERTS, shared_expert_intermediate_size=96),
+    "gpt-oss": case("GptOssConfig", **GPT_OSS, rope_parameters=dict(
+        rope_type="yarn", rope_theta=10000.0, factor=8.0, beta_fast=32.0, beta_slow=1.0, truncate=False,
+        original_max_position_embeddings=32)),
+    "gpt-oss-bf16": case("GptOssConfig", dtype="bfloat16", max_shard_size="300KB", **GPT_OSS, rope_parameters=dict(
+        rope_type="yarn", rope_theta=10000.0, factor=8.0, beta_fast=32.0, beta_slow=1.0,
+        original_max_position_embeddings=32)),
+    "gpt-oss-mxfp4": case("GptOssConfig", dtype="bfloat16", mxfp4=True, **GPT_OSS, rope_parameters=dict(
+        rope_type="yarn", rope_theta=10000.0, factor=8.0, beta_fast=32.0, beta_slow=1.0,
+        original_max_position_embeddings=32)),
+    "olmoe": case("OlmoeConfig", num_experts=6, num_experts_per_tok=2, intermediate_size=64, num_key_value_heads=4,
+                  norm_topk_prob=False),
+    "granitemoe": case("GraniteMoeConfig", num_local_experts=6, num_experts_per_tok=2, intermediate_size=64,
+                       attention_multiplier=0.4, embedding_multiplier=3.0, residual_multiplier=0.5,
+                       logits_scaling=2.0),
+    "granitemoe-shared": case("GraniteMoeSharedConfig", num_local_experts=6, num_experts_per_tok=2,
+                              intermediate_size=64, shared_intermediate_size=96, attention_multiplier=0.4,
+                              embedding_multiplier=3.0, residual_multiplier=0.5, logits_scaling=2.0),
 }
 
 
@@ -116,12 +136,23 @@ def mix(z):
     return z ^ (z >> np.uint64(31))
 
 
-def normal(name, n):
-    """n nearly normal values (sums of eight 16-bit uniforms), the same as in the test."""
+def key_of(name):
     key = np.uint64(0xCBF29CE484222325)
     for c in name.encode():
         key = (key ^ np.uint64(c)) * np.uint64(0x100000001B3)
-    key = mix(key + np.uint64(SEED))
+    return mix(key + np.uint64(SEED))
+
+
+def mxfp4_bytes(name, shape):
+    """Pairs of FP4 numbers, or exponents of their scales, from 2^-6 to 2^-3."""
+    n = int(np.prod(shape))
+    x = (mix(key_of(name) + np.arange(n, dtype=np.uint64)) & np.uint64(0xFF)).astype(np.uint8)
+    return torch.from_numpy((x if name.endswith("_blocks") else 121 + x % 4).astype(np.uint8).reshape(shape))
+
+
+def normal(name, n):
+    """n nearly normal values (sums of eight 16-bit uniforms), the same as in the test."""
+    key = key_of(name)
     index = np.arange(n, dtype=np.uint64)
     total = np.full(n, -4 * 65535, dtype=np.int64)
     for word in range(2):
@@ -161,7 +192,25 @@ def make_folder(spec, folder):
     for path in folder.glob("*.safetensors"):  # the names of files, which models may have under others
         with safe_open(path, framework="pt") as f:
             tensors = {name: values(name, tuple(f.get_slice(name).get_shape()), one_plus) for name in f.keys()}
-        save_file({name: t.to(getattr(torch, spec["dtype"])) for name, t in tensors.items()}, path, {"format": "pt"})
+        tensors = {name: t.to(getattr(torch, spec["dtype"])) for name, t in tensors.items()}
+        save_file(with_mxfp4(tensors) if spec["mxfp4"] else tensors, path, {"format": "pt"})
+    if spec["mxfp4"]:
+        json_config = json.loads((folder / "config.json").read_text())
+        json_config["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": []}
+        (folder / "config.json").write_text(json.dumps(json_config))
+
+
+def with_mxfp4(tensors):
+    """The same with experts' matrices as gpt-oss is published: [n_expert, n_out, n_in / 32, 16], and scales."""
+    result = {}
+    for name, tensor in tensors.items():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            result[name] = tensor
+            continue
+        n_expert, n_in, n_out = tensor.shape
+        for ending, shape in (("_blocks", (n_expert, n_out, n_in // 32, 16)), ("_scales", (n_expert, n_out, n_in // 32))):
+            result[name + ending] = mxfp4_bytes(name + ending, shape)
+    return result
 
 
 def saved_tensors(folder):
@@ -175,7 +224,7 @@ def saved_tensors(folder):
 
 def record(folder, model_class):
     model = getattr(transformers, model_class).from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager").eval()
+        folder, dtype=torch.float32, attn_implementation="eager").float().eval()
     ids = [1] + generated_ids(N_TEACHER + 16, SIZES["vocab_size"], 7)
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0].double()

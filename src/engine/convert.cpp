@@ -90,7 +90,7 @@ bool is_matrix(const MappedTensor& t) {
 DType type_of(const MappedTensor& t, std::optional<DType> wanted) {
   const DType given = t.tensor.dtype;
   if (!is_matrix(t)) return block_size(given) == 1 ? DType::f32 : given;
-  if (!wanted || *wanted == given) return given;
+  if (!wanted || *wanted == given || given == DType::mxfp4) return given;
   if (block_size(given) > 1) {
     fail(ErrorCode::kUsage,
          "tensor {} has type {}: its values are rounded already, they are not converted to {}",

@@ -24,7 +24,8 @@ struct RopeConfig {
   int64_t original_context = 0;                      // 0: not given
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
   double beta_fast = 32, beta_slow = 1;              // yarn
-  std::vector<float> short_factors, long_factors;    // longrope: [n_rot / 2]
+  bool truncate = true;  // yarn: whether the pairs that turn so often are whole ones
+  std::vector<float> short_factors, long_factors;  // longrope: [n_rot / 2]
 };
 
 struct Config {
@@ -37,6 +38,7 @@ struct Config {
   int64_t n_ff_shared = 0;     // of the expert that every token passes; 0: there is none
   int64_t n_dense_layers = 0;  // the first ones, which have no experts
   bool normalizes_experts = true;  // the weights of a token's experts add up to 1
+  bool has_mxfp4_experts = false;  // whose matrices have numbers and scales in MXFP4
   bool sigmoid_scores = false;     // of the experts, in place of the softmax
   double expert_scale = 1;         // of the weights of a token's experts
   int64_t n_rot = 0;
@@ -55,10 +57,16 @@ struct Config {
   /// Where the others have linear attention, the convolution being a part of it; else n_head is 0.
   LinearHeads linear;
   std::vector<int64_t> rope_sections;  // of pairs that turn by time, height, width; in text alike
-  double final_softcap = 0;            // 0: none
+  // Granite's factors; 0: not given
+  double attention_scale = 0, embedding_scale = 0, residual_scale = 0, logit_scale = 0;
+  double final_softcap = 0;  // 0: none
   bool ties_embeddings = false;
 
   int64_t size(Size which) const;
+  /// Dense or with experts.
+  bool is_lfm2() const { return mapping->architecture.starts_with("lfm2"); }
+  bool is_qwen35() const { return mapping->architecture.starts_with("qwen35"); }
+  bool has_linear_attention() const { return is_qwen35() || mapping->architecture == "qwen3next"; }
 };
 
 /// `root` is all of config.json. Throws Error{kBadModel} naming the file, the field, and the

@@ -116,30 +116,52 @@ class Presenter {
       t.tensor = copied(m);
     } else {
       t.part = m.source->file;
-      t.file_offset = m.source->entry.begin;
+      t.file_offset =
+          m.source->entry.begin + (static_cast<const std::byte*>(m.tensor.data) - m.source->data);
     }
     t.ggml_type = dtype_info(t.tensor.dtype).ggml_type;
-    t.n_bytes = t.tensor.numel() * block_bytes(t.tensor.dtype);
+    t.n_bytes = m.n_rows() * row_bytes(t.tensor.dtype, m.row_values());
     return t;
   }
 
   Tensor copied(const MappedTensor& m) {
     const Tensor& from = m.tensor;
     const DType dtype = copied_type(m);
-    const int64_t bytes = row_bytes(dtype, m.row_values());
+    std::byte* const to = is_filled(m) ? filled(m) : unfilled();
+    if (from.rank == 1) return {to, dtype, {from.shape[0]}};
+    if (from.rank == 2) return {to, dtype, {from.shape[0], from.shape[1]}};
+    return {to, dtype, {from.shape[0], from.shape[1], from.shape[2]}};
+  }
+
+  bool is_filled(const MappedTensor& m) const {
+    return options_.copies_values || copied_bytes(m) < kLargeBytes;
+  }
+
+  std::byte* filled(const MappedTensor& m) {
+    const int64_t bytes = row_bytes(copied_type(m), m.row_values());
     parts_.buffers.push_back(Buffer::host(copied_bytes(m), "weights"));
     auto* const to = static_cast<std::byte*>(parts_.buffers.back().data());
-    const bool filled = options_.copies_values || copied_bytes(m) < kLargeBytes;
-    for (int64_t i = 0; filled && i < m.n_rows(); ++i) {
+    for (int64_t i = 0; i < m.n_rows(); ++i) {
       if (m.changes_values()) {
         m.read_row(i, reinterpret_cast<float*>(to + i * bytes));
       } else {
         m.copy_row(i, to + i * bytes);
       }
     }
-    if (from.rank == 1) return {to, dtype, {from.shape[0]}};
-    if (from.rank == 2) return {to, dtype, {from.shape[0], from.shape[1]}};
-    return {to, dtype, {from.shape[0], from.shape[1], from.shape[2]}};
+    return to;
+  }
+
+  /// Memory without values, the same for all tensors that nobody reads.
+  std::byte* unfilled() {
+    if (unfilled_ == nullptr) {
+      uint64_t most = 0;
+      for (const MappedTensor& m : folder_.tensors) {
+        if (must_be_copied(m) && !is_filled(m)) most = std::max(most, copied_bytes(m));
+      }
+      parts_.buffers.push_back(Buffer::host(most, "weights"));
+      unfilled_ = static_cast<std::byte*>(parts_.buffers.back().data());
+    }
+    return unfilled_;
   }
 
   /// Adds everything in the folder except its tensors to the hash, the vocabulary included: keys
@@ -168,6 +190,7 @@ class Presenter {
   Folder folder_;
   const ReadOptions options_;
   ModelParts parts_;
+  std::byte* unfilled_ = nullptr;  // in parts_.buffers
 };
 
 }  // namespace

@@ -26,11 +26,11 @@ struct Folder {
 /// the file, the field, and the expected and actual values.
 Folder open_folder(const std::string& path, const ReadOptions& options = {});
 
-/// The folder in the form the engine reads. Tensors stay where they are in the shards, except small
-/// ones with other values in GGUF, and matrices of which GGUF has parts (Edit::grouped_qkv), which
-/// are copied. Rows of Q and K and heads of linear attention keep the folder's order even where
-/// GGUF's differs; the keys snapkv.rope.layout and snapkv.delta_net.value_heads tell which one it
-/// is.
+/// The folder in the form the engine reads. Tensors stay where they are in the shards, except those
+/// that have other values in GGUF, or whose values lie in an order that the engine cannot use
+/// (MappedTensor::is_view()), which are copied. Rows of Q and K and heads of linear attention keep
+/// the folder's order even where GGUF's differs; the keys snapkv.rope.layout and
+/// snapkv.delta_net.value_heads tell which one it is.
 GgufFile to_model(Folder folder, const ReadOptions& options = {});
 
 /// The name that a folder's config.json gives the class of the model, "LlamaForCausalLM", whether

@@ -17,7 +17,9 @@ enum class Size {
   ff,         // of one expert where there are experts
   ff_dense,   // of the layers without experts, in models that have both
   ff_shared,  // of the expert that every token passes
+  ff_shared_twice,
   ff_twice,
+  head,  // number of heads of queries
   head_dim,
   q,
   kv,
@@ -47,7 +49,12 @@ enum class Edit {
   grouped_qkv,    // takes queries, keys and values from in_proj_qkvz, which has the queries, keys,
                   // values and gates of one head of keys after another
   grouped_gate,   // takes the gates from there
-  strided,        // takes or transposes a part of matrices: Strides
+  transposed,     // of several matrices
+  gate_of_pairs,  // takes the rows of gates from transposed matrices where rows of gate and up
+                  // alternate, or the values from vectors
+  up_of_pairs,    // the others
+  first_half,     // takes the first half of the rows
+  second_half,
 };
 
 /// One tensor, or a pair of weight and bias.
@@ -68,7 +75,7 @@ struct GgufMapping {
   std::span<const TensorRow> ffn = {};      // of every layer too, where other classes share `layer`
   std::span<const TensorRow> experts = {};  // of every expert of a layer
   /// Of all experts of a layer together, in folders that have no `experts`: [n_expert, n_out,
-  /// n_in].
+  /// n_in]. Matrices that lie there one after another are read as single ones.
   std::span<const TensorRow> joined_experts = {};
   std::string_view expert_prefix = {};  // of their names, before the expert's number
   std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end
@@ -76,6 +83,8 @@ struct GgufMapping {
   bool ties_embeddings = false;          // where config.json does not say
   std::string_view activation = "silu";  // of the feed-forward network
   std::string_view activation_key = "hidden_act";
+
+  bool has_experts() const { return !experts.empty() || !joined_experts.empty(); }
 };
 
 std::span<const GgufMapping> gguf_mappings();

@@ -202,10 +202,71 @@ constexpr TensorRow kSharedExpertFfn[] = {
 };
 
 constexpr TensorRow kJoinedExperts[] = {
-    {"mlp.experts.gate_up_proj", "ffn_gate_up_exps.weight", Size::ff_twice, Size::embd, Edit::none,
-     false, true},
-    {"mlp.experts.down_proj", "ffn_down_exps.weight", Size::embd, Size::ff, Edit::none, false,
+    {"mlp.experts.gate_up_proj", "ffn_gate", Size::ff_twice, Size::embd, Edit::first_half, false,
      true},
+    {"mlp.experts.gate_up_proj", "ffn_up", Size::ff_twice, Size::embd, Edit::second_half, false,
+     true},
+    {"mlp.experts.down_proj", "ffn_down", Size::embd, Size::ff, Edit::none, false, true},
+};
+
+constexpr TensorRow kGptOssLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.sinks", "attn_sinks.weight", Size::head, Size::none, Edit::none, false, true},
+    {"post_attention_layernorm", "post_attention_norm", Size::embd},
+    {"mlp.router", "ffn_gate_inp", Size::expert, Size::embd},
+};
+
+/// The matrices are transposed, and columns of gate and up alternate; with MXFP4 neither is so.
+constexpr TensorRow kGptOssExperts[] = {
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", Size::embd, Size::ff_twice,
+     Edit::gate_of_pairs, false, true},
+    {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", Size::embd, Size::ff_twice,
+     Edit::up_of_pairs, false, true},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", Size::ff, Size::embd, Edit::transposed, false,
+     true},
+    {"mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", Size::ff_twice, Size::none,
+     Edit::gate_of_pairs, false, true},
+    {"mlp.experts.gate_up_proj_bias", "ffn_up_exps.bias", Size::ff_twice, Size::none,
+     Edit::up_of_pairs, false, true},
+    {"mlp.experts.down_proj_bias", "ffn_down_exps.bias", Size::embd, Size::none, Edit::none, false,
+     true},
+};
+
+constexpr TensorRow kOlmoeLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::q},
+    {"self_attn.k_norm", "attn_k_norm", Size::kv},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd},
+};
+
+constexpr TensorRow kGraniteMoeLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd, Edit::permute_q},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::permute_k},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"block_sparse_moe.router.layer", "ffn_gate_inp", Size::expert, Size::embd},
+    {"shared_mlp.input_linear", "ffn_gate_shexp", Size::ff_shared_twice, Size::embd,
+     Edit::first_half, true},
+    {"shared_mlp.input_linear", "ffn_up_shexp", Size::ff_shared_twice, Size::embd,
+     Edit::second_half, true},
+    {"shared_mlp.output_linear", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none, true},
+};
+
+constexpr TensorRow kGraniteMoeExperts[] = {
+    {"block_sparse_moe.input_linear", "ffn_gate", Size::ff_twice, Size::embd, Edit::first_half},
+    {"block_sparse_moe.input_linear", "ffn_up", Size::ff_twice, Size::embd, Edit::second_half},
+    {"block_sparse_moe.output_linear", "ffn_down", Size::embd, Size::ff},
 };
 
 constexpr std::string_view kLlama[] = {"LlamaForCausalLM", "MistralForCausalLM"};
@@ -223,6 +284,10 @@ constexpr std::string_view kQwen35[] = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditi
 constexpr std::string_view kQwen35Moe[] = {"Qwen3_5MoeForCausalLM",
                                            "Qwen3_5MoeForConditionalGeneration"};
 constexpr std::string_view kQwen3Next[] = {"Qwen3NextForCausalLM"};
+
+constexpr std::string_view kGptOss[] = {"GptOssForCausalLM"};
+constexpr std::string_view kOlmoe[] = {"OlmoeForCausalLM"};
+constexpr std::string_view kGraniteMoe[] = {"GraniteMoeForCausalLM", "GraniteMoeSharedForCausalLM"};
 
 constexpr GgufMapping kMappings[] = {
     {.architecture = "llama", .classes = kLlama, .layer = kLlamaLayer},
@@ -286,6 +351,19 @@ constexpr GgufMapping kMappings[] = {
      .joined_experts = kJoinedExperts,
      .expert_prefix = "mlp.experts.",
      .norms = Edit::add_one},
+    {.architecture = "gpt-oss",
+     .classes = kGptOss,
+     .layer = kGptOssLayer,
+     .joined_experts = kGptOssExperts},
+    {.architecture = "olmoe",
+     .classes = kOlmoe,
+     .layer = kOlmoeLayer,
+     .experts = kQwenExperts,
+     .expert_prefix = "mlp.experts."},
+    {.architecture = "granitemoe",
+     .classes = kGraniteMoe,
+     .layer = kGraniteMoeLayer,
+     .joined_experts = kGraniteMoeExperts},
 };
 
 }  // namespace

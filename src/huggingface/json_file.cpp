@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "huggingface/json_file.h"
 
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -93,6 +94,13 @@ double JsonFields::positive(std::string_view key) const {
 
 double JsonFields::positive(std::string_view key, double otherwise) const {
   return has(key) ? positive(key) : otherwise;
+}
+
+void JsonFields::expect(std::string_view key, double expected) const {
+  const double value = positive(key, expected);
+  if (std::abs(value - expected) > 1e-6 * expected) {
+    bad(key, "is {}, supported is {}", value, expected);
+  }
 }
 
 const std::string& JsonFields::text(std::string_view key) const {

@@ -54,6 +54,8 @@ class JsonFields {
   /// A number in the range of positive, normal f32 values, because models compute with it in f32.
   double positive(std::string_view key) const;
   double positive(std::string_view key, double otherwise) const;
+  /// Fails if the field is there and has another value, which GGUF files cannot express.
+  void expect(std::string_view key, double expected) const;
   const std::string& text(std::string_view key) const;
   std::string text(std::string_view key, std::string_view otherwise) const;
   bool flag(std::string_view key, bool otherwise) const;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "format/block_types.h"
 #include "format/quantize.h"
 
 namespace snapkv::huggingface {
@@ -64,19 +65,34 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
     case Edit::grouped_qkv:
     case Edit::grouped_gate:
       return grouped_row(heads, i, edit == Edit::grouped_gate) * n + j;
-    case Edit::strided:
+    case Edit::transposed:
+    case Edit::gate_of_pairs:
+    case Edit::up_of_pairs:
+    case Edit::first_half:
+    case Edit::second_half:
       break;
   }
   return strides.start + i / strides.n_rows * strides.matrix + i % strides.n_rows * strides.row +
          j * strides.column;
 }
 
+int64_t MappedTensor::source_row(int64_t i) const {
+  const int64_t row = source_index(i, 0) / row_values();
+  if (source == nullptr) return row;
+  const auto* data = static_cast<const std::byte*>(tensor.data);
+  return row + (data - source->data) / row_bytes(tensor.dtype, row_values());
+}
+
 bool MappedTensor::has_whole_rows() const {
-  return edit != Edit::value_columns && (edit != Edit::strided || strides.column == 1);
+  return edit != Edit::value_columns && strides.column == 1;
 }
 
 void MappedTensor::copy_row(int64_t i, std::byte* to) const {
   SNAPKV_CHECK(!changes_values());
+  if (scales != nullptr) {
+    copy_mxfp4_row(i, to);
+    return;
+  }
   const int64_t n = row_values();
   const auto* from = static_cast<const std::byte*>(tensor.data);
   if (has_whole_rows()) {
@@ -87,6 +103,24 @@ void MappedTensor::copy_row(int64_t i, std::byte* to) const {
   const int64_t bytes = block_bytes(tensor.dtype);
   for (int64_t j = 0; j < n; ++j) {
     std::memcpy(to + j * bytes, from + source_index(i, j) * bytes, bytes);
+  }
+}
+
+/// A folder has the numbers of a block in pairs, value 2 k in the low half of byte k; GGUF has
+/// value k there and value k + 16 in the high half.
+void MappedTensor::copy_mxfp4_row(int64_t i, std::byte* to) const {
+  constexpr int64_t kPairs = kBlockSize / 2;
+  const int64_t first = source_index(i, 0) / kBlockSize;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(source->data) + first * kPairs;
+  const auto* exponents = reinterpret_cast<const uint8_t*>(scales->data) + first;
+  const auto number = [&](int64_t k) { return bytes[k / 2] >> (k % 2 * 4) & 15; };
+  for (int64_t b = 0; b < row_values() / kBlockSize; ++b, bytes += kPairs) {
+    BlockMXFP4 block;
+    block.e = exponents[b];
+    for (int64_t k = 0; k < kPairs; ++k) {
+      block.qs[k] = static_cast<uint8_t>(number(k) | number(k + kPairs) << 4);
+    }
+    std::memcpy(to + b * static_cast<int64_t>(sizeof block), &block, sizeof block);
   }
 }
 

@@ -45,13 +45,16 @@ struct MappedTensor {
   std::string name;                     // in GGUF
   const ShardTensor* source = nullptr;  // in Shards::tensors; nullptr: use `values`
   std::vector<float> values;
-  /// Of GGUF's shape and the source's type, with the source's data, or those of `values`, as they
-  /// are stored.
+  /// Of GGUF's shape and the source's type, with the source's data, or a part of them, or those of
+  /// `values`, as they are stored.
   Tensor tensor;
   Edit edit = Edit::none;
   int64_t head_dim = 0;  // for permute_q and permute_k
   LinearHeads heads;     // for edits of linear attention
-  Strides strides;       // for Edit::strided
+  Strides strides;
+  /// The tensor of scales beside a source of MXFP4's numbers; else nullptr. `tensor` then has
+  /// blocks of GGUF's MXFP4, and its data are the numbers.
+  const ShardTensor* scales = nullptr;
 
   MappedTensor() = default;
   MappedTensor(MappedTensor&&) = default;
@@ -66,7 +69,7 @@ struct MappedTensor {
   /// Where value j of GGUF's row i is among the source's values.
   int64_t source_index(int64_t i, int64_t j) const;
   /// The row of the source that has the first value of GGUF's row i, in rows of GGUF's length.
-  int64_t source_row(int64_t i) const { return source_index(i, 0) / row_values(); }
+  int64_t source_row(int64_t i) const;
 
   /// Whether GGUF's values are others than the source's.
   bool changes_values() const { return edit == Edit::add_one || edit == Edit::decay_rate; }
@@ -78,9 +81,10 @@ struct MappedTensor {
   /// Leaves rows of heads in the folder's order, for models that are read in place.
   void keep_order();
   /// Whether `tensor` has GGUF's values in GGUF's order.
-  bool is_view() const { return edit == Edit::none; }
+  bool is_view() const { return edit == Edit::none && scales == nullptr; }
 
  private:
+  void copy_mxfp4_row(int64_t i, std::byte* to) const;
   bool has_whole_rows() const;
   int64_t value_row(int64_t i) const;
 };

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "format/block_types.h"
 #include "format/byte_reader.h"
 
 namespace snapkv::huggingface {
@@ -88,6 +89,13 @@ class Mapper {
     return at->second;
   }
 
+  const ShardTensor& need(const std::string& name) {
+    const ShardTensor* const t = find(name);
+    if (t != nullptr) return *t;
+    fail(ErrorCode::kBadModel, "'{}': tensor '{}' is missing, which {} needs", folder_, name,
+         config_.class_name);
+  }
+
   /// The matrices of a layer's experts, each by itself or all together.
   void add_experts(const std::string& prefix, const std::string& gguf_prefix) {
     const std::span<const TensorRow> joined = config_.mapping->joined_experts;
@@ -95,7 +103,7 @@ class Mapper {
         joined.empty() || (!config_.mapping->experts.empty() &&
                            !by_name_.contains(prefix + std::string(joined[0].name)));
     for (const TensorRow& row : joined) {
-      if (!single) add(row, prefix, gguf_prefix, "", config_.n_expert);
+      if (!single) add_joined(row, prefix, gguf_prefix);
     }
     if (!single) return;
     for (const TensorRow& row : config_.mapping->experts) {
@@ -106,31 +114,63 @@ class Mapper {
     }
   }
 
+  /// Matrices or vectors of all experts in one tensor.
+  void add_joined(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix) {
+    const std::string name = prefix + std::string(row.name);
+    const bool one_by_one =
+        row.n_in != Size::none &&
+        (row.edit == Edit::none || row.edit == Edit::first_half || row.edit == Edit::second_half);
+    if (one_by_one) {
+      add_single_views(row, need(name + (row.whole_names ? "" : ".weight")), gguf_prefix);
+    } else if (config_.has_mxfp4_experts && by_name_.contains(name + "_blocks")) {
+      add_mxfp4(row, prefix, gguf_prefix);
+    } else {
+      add(row, prefix, gguf_prefix, "", config_.n_expert);
+    }
+  }
+
+  /// Views of each expert's matrix, or of one half of it.
+  void add_single_views(const TensorRow& row, const ShardTensor& t,
+                        const std::string& gguf_prefix) {
+    const int64_t n_out = config_.size(row.n_out), n_in = config_.size(row.n_in);
+    const Tensor all = checked_view(t, {config_.n_expert, n_out, n_in});
+    for (int64_t e = 0; e < config_.n_expert; ++e) {
+      const Tensor matrix = all.slice(e, e + 1).reshaped({n_out, n_in});
+      MappedTensor m;
+      m.name = fmt::format("{}{}.{}.weight", gguf_prefix, row.gguf, e);
+      m.source = &t;
+      m.tensor = half_of(matrix, row.edit);
+      mapped_.push_back(std::move(m));
+    }
+  }
+
+  static Tensor half_of(const Tensor& t, Edit edit) {
+    const int64_t n = t.shape[0];
+    if (edit == Edit::first_half) return t.slice(0, n / 2);
+    return edit == Edit::second_half ? t.slice(n / 2, n) : t;
+  }
+
   /// The weight of a row, and its bias where there is one; or n_joined weights in one tensor.
   void add(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix,
            const std::string& gguf_suffix = "", int64_t n_joined = 0) {
     const std::string name = prefix + std::string(row.name);
     const std::string gguf = gguf_prefix + std::string(row.gguf) + gguf_suffix;
     const std::string ending = row.whole_names ? "" : ".weight";
-    const ShardTensor* weight = find(name + ending);
-    if (weight == nullptr) {
-      if (row.optional) return;
-      fail(ErrorCode::kBadModel, "'{}': tensor '{}{}' is missing, which {} needs", folder_, name,
-           ending, config_.class_name);
-    }
+    if (row.optional && !by_name_.contains(name + ending)) return;
+    const ShardTensor& weight = need(name + ending);
     std::vector<int64_t> shape;
     if (n_joined > 0) shape.push_back(n_joined);
     shape.push_back(config_.size(row.n_out));
     if (row.n_in != Size::none) shape.push_back(config_.size(row.n_in));
-    add_source(*weight, gguf + ending, shape, row.edit);
+    add_source(weight, gguf + ending, shape, row.edit);
     if (row.n_in == Size::none || n_joined > 0) return;
     if (const ShardTensor* bias = find(name + ".bias")) {
       add_source(*bias, gguf + ".bias", {config_.size(row.n_out)}, row.edit);
     }
   }
 
-  void add_source(const ShardTensor& t, std::string gguf, const std::vector<int64_t>& shape,
-                  Edit edit) {
+  /// The source's tensor, if it has this shape and a type that can be used.
+  Tensor checked_view(const ShardTensor& t, const std::vector<int64_t>& shape) const {
     std::vector<int64_t> actual = t.entry.shape;
     // a convolution along the tokens has one input channel for each output channel
     if (actual.size() == 3 && shape.size() == 2 && actual[1] == 1) actual.erase(actual.begin() + 1);
@@ -143,18 +183,31 @@ class Mapper {
       bad(t, "has type {}, which is not supported; supported are F32, F16, BF16",
           t.entry.type->name);
     }
+    return view(t.data, *t.entry.type->dtype, shape);
+  }
+
+  void add_source(const ShardTensor& t, std::string gguf, const std::vector<int64_t>& shape,
+                  Edit edit) {
+    const Tensor all = checked_view(t, shape);
     MappedTensor m;
     m.name = std::move(gguf);
     m.source = &t;
-    auto* data = const_cast<std::byte*>(t.data);  // nothing writes through a view of a weight
-    m.edit = edit;
     m.head_dim = config_.head_dim;
     m.heads = config_.linear;
-    m.tensor = view(data, *t.entry.type->dtype, gguf_shape(shape, edit));
+    if (edit == Edit::first_half || edit == Edit::second_half) {
+      m.tensor = half_of(all, edit);
+    } else {
+      m.tensor = view(t.data, all.dtype, gguf_shape(shape, edit));
+      m.edit = edit;
+    }
+    if (edit == Edit::transposed || edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs) {
+      m.strides = strides_of(shape, edit);
+    }
     mapped_.push_back(std::move(m));
   }
 
-  static Tensor view(std::byte* data, DType dtype, const std::vector<int64_t>& shape) {
+  static Tensor view(const std::byte* source, DType dtype, const std::vector<int64_t>& shape) {
+    auto* data = const_cast<std::byte*>(source);  // nothing writes through a view of a weight
     if (shape.size() == 1) return {data, dtype, {shape[0]}};
     if (shape.size() == 2) return {data, dtype, {shape[0], shape[1]}};
     return {data, dtype, {shape[0], shape[1], shape[2]}};
@@ -162,9 +215,60 @@ class Mapper {
 
   /// The shape of what is taken from a tensor.
   std::vector<int64_t> gguf_shape(std::vector<int64_t> shape, Edit edit) const {
+    const bool of_pairs = edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs;
     if (edit == Edit::grouped_qkv) shape[0] = config_.linear.n_qkv();
     if (edit == Edit::grouped_gate) shape[0] = config_.linear.n_values();
+    if (of_pairs) shape.back() /= 2;
+    if ((of_pairs || edit == Edit::transposed) && shape.size() == 3) std::swap(shape[1], shape[2]);
     return shape;
+  }
+
+  /// Where `shape`'s values go if it is transposed, taken apart, or both.
+  static Strides strides_of(const std::vector<int64_t>& shape, Edit edit) {
+    const int64_t n = shape.back(), start = edit == Edit::up_of_pairs ? 1 : 0;
+    const int64_t step = edit == Edit::transposed ? 1 : 2;
+    if (shape.size() == 2) {  // vectors
+      return {.n_rows = 1, .matrix = n, .column = step, .start = start};
+    }
+    return {.n_rows = n / step, .matrix = shape[1] * n, .row = step, .column = n, .start = start};
+  }
+
+  /// Matrices of all experts in MXFP4, whose numbers and scales are two tensors:
+  /// [n_expert, n_out, n_in / 32, 16] and [n_expert, n_out, n_in / 32], two numbers a byte. They
+  /// are not transposed.
+  void add_mxfp4(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix) {
+    const ShardTensor& numbers = need(prefix + std::string(row.name) + "_blocks");
+    const ShardTensor& scales = need(prefix + std::string(row.name) + "_scales");
+    const int64_t n_out = config_.size(row.n_in), n_in = config_.size(row.n_out);
+    if (n_in % kBlockSize != 0) {
+      bad(numbers, "has rows of {} values, expected a multiple of {}", n_in, kBlockSize);
+    }
+    std::vector<int64_t> shape = {config_.n_expert, n_out, n_in / kBlockSize};
+    check_bytes(scales, shape);
+    shape.push_back(kBlockSize / 2);
+    check_bytes(numbers, shape);
+    const bool of_pairs = row.edit != Edit::transposed;
+    MappedTensor m;
+    m.name = gguf_prefix + std::string(row.gguf);
+    m.source = &numbers;
+    m.scales = &scales;
+    m.tensor =
+        view(numbers.data, DType::mxfp4, {config_.n_expert, of_pairs ? n_out / 2 : n_out, n_in});
+    m.edit = row.edit;
+    m.strides = {.n_rows = m.tensor.shape[1],
+                 .matrix = n_out * n_in,
+                 .row = of_pairs ? 2 * n_in : n_in,
+                 .start = row.edit == Edit::up_of_pairs ? n_in : 0};
+    mapped_.push_back(std::move(m));
+  }
+
+  void check_bytes(const ShardTensor& t, const std::vector<int64_t>& shape) const {
+    if (t.entry.shape != shape) {
+      bad(t, "has shape {}, config.json says {}", shape_string(t.entry.shape), shape_string(shape));
+    }
+    if (t.entry.type->name != "U8") {
+      bad(t, "has type {}, expected U8, two numbers of MXFP4 or a scale", t.entry.type->name);
+    }
   }
 
   void add_values(std::string gguf, std::vector<float> values) {

@@ -43,6 +43,18 @@ void read_gemma3_windows(const JsonFields& c, Config& config) {
   }
 }
 
+/// All layers but every second one have a window.
+void read_gpt_oss_windows(const JsonFields& c, Config& config) {
+  config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 128);
+  const std::string types = layer_types(c, config);
+  for (size_t il = 0; il < types.size(); ++il) {
+    if ((types[il] == 'f') != (il % 2 == 1)) {
+      c.bad("layer_types", "has {} as layer {}; supported is full_attention as every second one",
+            types[il] == 'f' ? "full_attention" : "sliding_attention", il);
+    }
+  }
+}
+
 /// Windows of Mistral's and Qwen's layers, some or all of them.
 void read_other_windows(const JsonFields& c, Config& config) {
   const bool mistral =
@@ -68,6 +80,8 @@ void read_windows(const JsonFields& c, Config& config) {
   const std::string_view architecture = config.mapping->architecture;
   if (architecture == "gemma3") {
     read_gemma3_windows(c, config);
+  } else if (architecture == "gpt-oss") {
+    read_gpt_oss_windows(c, config);
   } else if (architecture == "phi3") {
     config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
   } else {

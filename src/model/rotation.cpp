@@ -28,6 +28,7 @@ void read_yarn(const MetadataReader& reader, RotationSpec& spec) {
   spec.yarn.beta_fast = reader.positive("rope.scaling.yarn_beta_fast", spec.yarn.beta_fast);
   spec.yarn.beta_slow = reader.positive("rope.scaling.yarn_beta_slow", spec.yarn.beta_slow);
   spec.yarn.n_ctx_original = trained_context(reader);
+  spec.yarn.truncate = reader.file().get_bool("snapkv.rope.yarn_truncate", true);
   for (const char* key : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor"}) {
     const double value = reader.positive(key, 1.0);
     if (value != 1.0) {
@@ -169,8 +170,14 @@ std::vector<double> inverse_frequencies(const RotationSpec& spec, std::span<cons
   };
   double low = 0.0, high = 0.0;  // pairs below `low` keep their frequency, above `high` are slowed
   if (spec.yarn.n_ctx_original > 0) {
-    low = std::max(0.0, std::floor(pair_of(spec.yarn.beta_fast)));
-    high = std::min(n_rot - 1.0, std::ceil(pair_of(spec.yarn.beta_slow)));
+    low = pair_of(spec.yarn.beta_fast);
+    high = pair_of(spec.yarn.beta_slow);
+    if (spec.yarn.truncate) {
+      low = std::floor(low);
+      high = std::ceil(high);
+    }
+    low = std::max(0.0, low);
+    high = std::min(n_rot - 1.0, high);
   }
   std::vector<double> inv_freq(spec.n_rot / 2);
   for (int64_t i = 0; i < std::ssize(inv_freq); ++i) {

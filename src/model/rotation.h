@@ -21,6 +21,10 @@ struct YarnSpec {
   double beta_slow = 1.0;      // .rope.scaling.yarn_beta_slow
   int64_t n_ctx_original = 0;  // .rope.scaling.original_context_length; 0: no YaRN
 
+  /// Whether the first and the last pair that use a mix are whole numbers, as in GGUF files;
+  /// snapkv.rope.yarn_truncate
+  bool truncate = true;
+
   bool operator==(const YarnSpec&) const = default;
 };
 

@@ -69,20 +69,20 @@ TEST_P(HfOracleTest, LogProbabilities) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, HfOracleTest,
-                         testing::Values("llama", "llama-bf16", "llama-f16", "llama-options",
-                                         "llama3", "llama-linear", "llama-yarn", "mistral",
-                                         "mistral-window", "mixtral", "mixtral-bf16", "qwen2",
-                                         "qwen2-window", "qwen3", "qwen3moe", "qwen3moe-softmax",
-                                         "gemma3", "gemma3-options", "phi3", "phi3-partial",
-                                         "phi3-longrope", "qwen2moe", "lfm2", "lfm2moe", "qwen35",
-                                         "qwen35-bf16", "qwen35-picture", "qwen35moe",
-                                         "qwen35moe-picture", "qwen3next"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Families, HfOracleTest,
+    testing::Values("llama", "llama-bf16", "llama-f16", "llama-options", "llama3", "llama-linear",
+                    "llama-yarn", "mistral", "mistral-window", "mixtral", "mixtral-bf16", "qwen2",
+                    "qwen2-window", "qwen3", "qwen3moe", "qwen3moe-softmax", "gemma3",
+                    "gemma3-options", "phi3", "phi3-partial", "phi3-longrope", "qwen2moe", "lfm2",
+                    "lfm2moe", "qwen35", "qwen35-bf16", "qwen35-picture", "qwen35moe",
+                    "qwen35moe-picture", "qwen3next", "gpt-oss", "gpt-oss-bf16", "gpt-oss-mxfp4",
+                    "olmoe", "granitemoe", "granitemoe-shared"),
+    [](const auto& test) {
+      std::string name = test.param;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace snapkv::test

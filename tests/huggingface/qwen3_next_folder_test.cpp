@@ -218,9 +218,9 @@ TEST_F(Qwen3NextFolder, ReadsExpertsInOneTensor) {
   write_bytes(folder_ + "/model.safetensors", safetensors_bytes(tensors));
   set_config({{"intermediate_size", nullptr}});  // published folders have none
   EXPECT_EQ(logits(folder_), expected);
+  EXPECT_EQ(open().find_tensor("blk.3.ffn_up.5.weight")->part, 0);  // not copied
   const GgufFile file = converted();
-  EXPECT_EQ(file.find_tensor("blk.3.ffn_gate_up_exps.weight")->tensor.shape_string(),
-            "[6, 128, 64]");
+  EXPECT_EQ(file.find_tensor("blk.3.ffn_up_exps.weight")->tensor.shape_string(), "[6, 64, 64]");
   expect_near(logits(file_), expected);
   std::find_if(tensors.begin(), tensors.end(), [](const HfTensor& t) {
     return t.name.ends_with("2.mlp.experts.down_proj");

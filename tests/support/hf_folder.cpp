@@ -30,6 +30,13 @@ float normal(uint64_t key, uint64_t index) {
   return static_cast<float>(sum) * static_cast<float>(1 / 53509.92);
 }
 
+/// The start of a tensor's values, from its name.
+uint64_t key_of(const std::string& name) {
+  uint64_t key = 0xcbf29ce484222325u;
+  for (const char c : name) key = (key ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  return mix(key + 1);
+}
+
 std::vector<std::byte> bytes_of(const std::vector<float>& values, const std::string& type) {
   std::vector<std::byte> bytes(values.size() * (type == "F32" ? 4 : 2));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -75,9 +82,7 @@ void write_text(const std::string& path, std::string_view text) {
 }
 
 std::vector<float> oracle_values(const std::string& name, int64_t n, bool one_plus) {
-  uint64_t key = 0xcbf29ce484222325u;
-  for (const char c : name) key = (key ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
-  key = mix(key + 1);
+  const uint64_t key = key_of(name);
   const bool norm = name.ends_with("norm.weight");
   const float mean = one_plus && name.find("linear_attn") == std::string::npos ? 0.0f : 1.0f;
   std::vector<float> values(n);
@@ -85,6 +90,15 @@ std::vector<float> oracle_values(const std::string& name, int64_t n, bool one_pl
     values[i] = norm ? normal(key, i) * 0.2f + mean : normal(key, i) * 0.12f;
   }
   return values;
+}
+
+std::vector<std::byte> mxfp4_bytes(const std::string& name, int64_t n) {
+  std::vector<std::byte> bytes(n);
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t x = mix(key_of(name) + i) & 0xff;
+    bytes[i] = static_cast<std::byte>(name.ends_with("_blocks") ? x : 121 + x % 4);
+  }
+  return bytes;
 }
 
 Json read_golden(const std::string& name) {
@@ -105,7 +119,11 @@ void write_oracle_folder(const std::string& folder, const Json& golden) {
     for (const auto& [name, shape] : names.items()) {
       int64_t n = 1;
       for (const int64_t size : shape) n *= size;
-      tensors.push_back({name, type, shape, bytes_of(oracle_values(name, n, one_plus), type)});
+      if (name.ends_with("_blocks") || name.ends_with("_scales")) {
+        tensors.push_back({name, "U8", shape, mxfp4_bytes(name, n)});
+      } else {
+        tensors.push_back({name, type, shape, bytes_of(oracle_values(name, n, one_plus), type)});
+      }
       index["weight_map"][name] = file;
     }
     write_bytes(folder + "/" + file, safetensors_bytes(tensors));

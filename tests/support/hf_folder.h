@@ -37,6 +37,9 @@ void write_text(const std::string& path, std::string_view text);
 /// compute with 1 + w.
 std::vector<float> oracle_values(const std::string& name, int64_t n, bool one_plus);
 
+/// The same for MXFP4: pairs of numbers where the name ends in "_blocks", else exponents of scales.
+std::vector<std::byte> mxfp4_bytes(const std::string& name, int64_t n);
+
 /// Reads what tools/hf_oracle.py recorded about a model. Throws if there is no such file.
 Json read_golden(const std::string& name);
 

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#include "huggingface/rope_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "huggingface/linear_attention_config.h"
+#include "huggingface/window_config.h"
+
+namespace snapkv::huggingface {
+namespace {
+
+/// `factors` [n_rot / 2], numbers.
+std::vector<float> read_factors(const JsonFields& rope, std::string_view key, int64_t n) {
+  const Json* list = rope.find(key);
+  if (list == nullptr) rope.bad(key, "is missing");
+  if (!list->is_array() || std::ssize(*list) != n) {
+    rope.bad(key, "is {}, expected an array of {} numbers", shown(*list), n);
+  }
+  std::vector<float> factors;
+  for (const Json& item : *list) {
+    const double value = item.is_number() ? item.get<double>() : 0;
+    if (!(value > 1e-6 && value < 1e6)) {
+      rope.bad(key, "holds {}, expected numbers greater than 0", shown(item));
+    }
+    factors.push_back(static_cast<float>(value));
+  }
+  return factors;
+}
+
+double longrope_attention_factor(const Config& config) {
+  const auto original = static_cast<double>(config.rope.original_context);
+  const double scale = static_cast<double>(config.n_ctx) / original;
+  return scale > 1 ? std::sqrt(1 + std::log(scale) / std::log(original)) : 1.0;
+}
+
+void read_scaling(const JsonFields& rope, Config& config) {
+  RopeConfig& r = config.rope;
+  r.type = rope.text("rope_type", rope.text("type", "default"));
+  if (r.type == "su") r.type = "longrope";
+  r.theta = rope.positive("rope_theta", r.theta);
+  r.original_context =
+      rope.integer("original_max_position_embeddings", 1, kMaxContext, r.original_context);
+  if (r.type == "default") return;
+  const std::string_view architecture = config.mapping->architecture;
+  if (r.type == "linear") {
+    r.factor = rope.positive("factor");
+  } else if (r.type == "llama3") {
+    r.factor = rope.positive("factor");
+    r.low_freq_factor = rope.positive("low_freq_factor");
+    r.high_freq_factor = rope.positive("high_freq_factor");
+    if (r.high_freq_factor <= r.low_freq_factor) {
+      rope.bad("high_freq_factor", "is {}, expected more than low_freq_factor, {}",
+               r.high_freq_factor, r.low_freq_factor);
+    }
+    if (r.original_context == 0) rope.bad("original_max_position_embeddings", "is missing");
+  } else if (r.type == "yarn") {
+    r.factor = rope.positive("factor");
+    if (r.original_context == 0) r.original_context = config.n_ctx;
+    r.beta_fast = rope.positive("beta_fast", r.beta_fast);
+    r.beta_slow = rope.positive("beta_slow", r.beta_slow);
+    r.truncate = rope.flag("truncate", true);
+    rope.expect("attention_factor", 0.1 * std::log(r.factor) + 1);
+    if (rope.has("mscale") || rope.has("mscale_all_dim")) {
+      rope.bad("mscale", "is there, which is not supported");
+    }
+  } else if (r.type == "longrope" && architecture == "phi3") {
+    if (r.original_context < 2) {
+      rope.bad("original_max_position_embeddings", "is {}, expected at least 2",
+               r.original_context);
+    }
+    rope.expect("attention_factor", longrope_attention_factor(config));
+    r.short_factors = read_factors(rope, "short_factor", config.n_rot / 2);
+    r.long_factors = read_factors(rope, "long_factor", config.n_rot / 2);
+  } else {
+    rope.bad("rope_type", "is \"{}\", supported are default, linear, llama3, yarn{}",
+             printable(r.type), architecture == "phi3" ? ", longrope" : "");
+  }
+}
+
+}  // namespace
+
+void read_rope(const JsonFields& c, Config& config) {
+  const bool gemma = config.mapping->architecture == "gemma3";
+  const double partial =
+      c.positive("partial_rotary_factor", config.has_linear_attention() ? 0.25 : 1.0);
+  const bool lfm2 = config.is_lfm2();
+  const bool gpt_oss = config.mapping->architecture == "gpt-oss";
+  config.rope.theta = c.positive("rope_theta", gemma || lfm2 ? 1e6 : gpt_oss ? 150000 : 1e4);
+  if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
+  config.rope.original_context = c.integer("original_max_position_embeddings", 1, kMaxContext, 0);
+  auto rope = c.object(c.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  if (!rope && gpt_oss) c.bad("rope_parameters", "is missing");
+  if (rope && rope->has("full_attention")) {  // one set of parameters for each kind of layer
+    if (const auto local = rope->object("sliding_attention")) {
+      if (const std::string type = local->text("rope_type", "default"); type != "default") {
+        local->bad("rope_type", "is \"{}\", supported is default", printable(type));
+      }
+      config.rope_theta_local = local->positive("rope_theta", config.rope_theta_local);
+    }
+    auto full = rope->object("full_attention");
+    rope.emplace(full->json(), full->file(), "rope_parameters.full_attention.");
+  }
+  const double share = rope ? rope->positive("partial_rotary_factor", partial) : partial;
+  config.n_rot = static_cast<int64_t>(share * static_cast<double>(config.head_dim));
+  if (share > 1 || config.n_rot % 2 != 0 || config.n_rot < 2) {
+    c.bad("partial_rotary_factor",
+          "is {}, which rotates {} of {} values of a head, expected an "
+          "even number",
+          share, config.n_rot, config.head_dim);
+  }
+  if (config.n_rot != config.head_dim && config.mapping->architecture != "phi3" &&
+      !config.has_linear_attention()) {
+    c.bad("partial_rotary_factor", "is {}, supported is 1", share);
+  }
+  if (config.is_qwen35()) read_rope_sections(rope, config);
+  if (rope) read_scaling(*rope, config);
+}
+
+void add_rope_keys(const Config& config, Keys& keys) {
+  const std::string architecture(config.mapping->architecture);
+  const auto key = [&](const char* name) { return architecture + "." + name; };
+  if (architecture == "llama" || architecture == "phi3" || config.has_linear_attention()) {
+    keys.u32(key("rope.dimension_count"), config.n_rot);
+  }
+  const RopeConfig& rope = config.rope;
+  keys.f32(key("rope.freq_base"), rope.theta);
+  if (config.rope_theta_local > 0) keys.f32(key("rope.freq_base_swa"), config.rope_theta_local);
+  if (rope.type == "linear" || rope.type == "yarn" || rope.type == "longrope") {
+    keys.text(key("rope.scaling.type"), rope.type);
+  }
+  if (rope.type == "linear" || rope.type == "yarn") {
+    keys.f32(key("rope.scaling.factor"), rope.factor);
+  }
+  if (rope.type == "yarn") {
+    keys.f32(key("rope.scaling.yarn_beta_fast"), rope.beta_fast);
+    keys.f32(key("rope.scaling.yarn_beta_slow"), rope.beta_slow);
+    if (!rope.truncate) keys.flag("snapkv.rope.yarn_truncate", false);
+  }
+  if (rope.type == "yarn" || architecture == "phi3") {
+    keys.u32(key("rope.scaling.original_context_length"),
+             rope.original_context > 0 ? rope.original_context : config.n_ctx);
+  }
+  if (rope.type == "longrope") {  // LongRoPE (arXiv 2402.13753) scales scores for longer contexts
+    keys.f32(key("rope.scaling.attn_factor"), longrope_attention_factor(config));
+  }
+}
+
+std::vector<float> llama3_factors(const Config& config) {
+  const RopeConfig& r = config.rope;
+  const auto context = static_cast<double>(r.original_context);
+  std::vector<float> factors;
+  for (int64_t i = 0; i < config.n_rot; i += 2) {
+    const double wavelength =
+        2 * std::numbers::pi *
+        std::pow(r.theta, static_cast<double>(i) / static_cast<double>(config.n_rot));
+    // 1 for short waves, `factor` for long ones, and interpolated between them.
+    const double turns = context / wavelength;
+    const double smooth = std::clamp(
+        (turns - r.low_freq_factor) / (r.high_freq_factor - r.low_freq_factor), 0.0, 1.0);
+    factors.push_back(static_cast<float>(1 / ((1 - smooth) / r.factor + smooth)));
+  }
+  return factors;
+}
+
+}  // namespace snapkv::huggingface
