@@ -54,6 +54,9 @@ constexpr std::string_view kLlama3 =
 constexpr std::string_view kQwen2Split =
     R"(split (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+)"
     R"([\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kQwen35Split =
+    R"(split (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)"
+    R"( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kTekken =
     R"(split [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}|)"
@@ -81,6 +84,7 @@ const std::vector<Known>& known() {
   static const std::vector<Known> all = {
       {"llama-bpe", {kLlama3, kBytes}},
       {"qwen2", {kQwen2Split, kBytes}},
+      {"qwen35", {kQwen35Split, kBytes}},
       {"tekken", {kTekken, kBytes}},
       {"gpt-4o", {kGpt4o, kBytes}},
       {"deepseek-v3", {kDeepseekNumbers, kDeepseekCjk, kDeepseekWords, kBytes}},

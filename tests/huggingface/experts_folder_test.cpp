@@ -107,6 +107,23 @@ TEST_F(ExpertsFolder, YarnsPairsNeedNotBeWhole) {
   EXPECT_NE(logits(folder_), expected);
 }
 
+/// gpt-oss' config.json is of before rope_parameters.
+TEST_F(ExpertsFolder, ReadsOlderConfigurations) {
+  write("gpt-oss");
+  const std::vector<float> expected = logits(folder_);
+  const Json rope = golden_.at("config").at("rope_parameters");
+  Json fields = {{"rope_parameters", nullptr},
+                 {"rope_theta", 10000.0},
+                 {"rope_scaling", rope},
+                 {"experts_per_token", 2},
+                 {"layer_types", nullptr}};
+  fields["rope_scaling"].erase("rope_theta");
+  set_config(fields);
+  EXPECT_EQ(logits(folder_), expected);
+  fields["rope_scaling"] = nullptr;
+  refused(fields, {"rope_parameters", "missing"});
+}
+
 /// Descriptions do without copies of large matrices: here every expert tensor has 1.25 MiB.
 TEST_F(ExpertsFolder, DescriptionsDoNotCopyExperts) {
   write("gpt-oss");

@@ -532,6 +532,10 @@ TEST_F(FolderTest, ByteLevelVocabularies) {
   EXPECT_EQ(open().get_string("tokenizer.ggml.pre"), "dbrx");
   set_byte_level({{"type", "ByteLevel"}, {"add_prefix_space", false}}, false);
   EXPECT_EQ(open().get_string("tokenizer.ggml.pre"), "gpt-2");
+  set_byte_level(split("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| "
+                       "?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"),
+                 false);
+  EXPECT_EQ(open().get_string("tokenizer.ggml.pre"), "qwen35");
   set_byte_level(split("\\p{L}+"), false);
   expect_bad({"pre_tokenizer", "no", "split \\p{L}+"});
 }

@@ -230,6 +230,21 @@ TEST_F(Qwen3NextFolder, ReadsExpertsInOneTensor) {
                [&] { open(); });
 }
 
+/// Qwen3-Next's config.json is of before layer_types and rope_parameters.
+TEST_F(Qwen3NextFolder, ReadsOlderConfigurations) {
+  write("qwen3next");
+  const std::vector<float> expected = logits(folder_);
+  set_config({{"layer_types", nullptr},
+              {"rope_parameters", nullptr},
+              {"full_attention_interval", 4},
+              {"partial_rotary_factor", 0.25},
+              {"rope_scaling", nullptr},
+              {"rope_theta", 10000.0}});
+  EXPECT_EQ(logits(folder_), expected);
+  set_config({{"layer_types", nullptr}, {"full_attention_interval", 2}});
+  expect_error(ErrorCode::kBadModel, {"blk.1.attn_q"}, [&] { Model::load({.path = folder_}); });
+}
+
 TEST_F(Qwen3NextFolder, RefusesWhatItCannotCompute) {
   write("qwen35");
   const auto refused = [&](const char* key, const Json& value, std::string_view why) {
