@@ -4,7 +4,7 @@
 
 The presets compile the files of a folder together, and tests with precompiled headers: both hide a
 file that does not include what it uses. BUILD is a folder that CMake configured without either (preset
-`dev`); nothing needs to be built in it. `.ci/run` and `make units` call this.
+`dev`); nothing needs to be built in it. `make units` calls this.
 
 Most of such a check would be the same large headers (GoogleTest, JSON, CLI11) read again for every
 file. They are precompiled here, but only for files that include them anyway, themselves or through a
