@@ -93,8 +93,9 @@ class Unit:
 
     def header_command(self):
         """What must agree between a precompiled header and a file that uses it."""
-        ours = r"-[IW].*|-DSNAPKV.*|-fsyntax-only|-x|c\+\+"
-        return tuple(word for word in self.command if not re.fullmatch(ours, word))
+        ours = r"-[IW].*|-DSNAPKV.*|-fsyntax-only|-x"
+        return tuple(word for before, word in zip(["", *self.command], self.command)
+                     if before != "-x" and not re.fullmatch(ours, word))
 
 
 def seconds(large):

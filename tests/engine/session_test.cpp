@@ -437,7 +437,7 @@ TEST(SessionTest, LimitsAndBadArguments) {
 
   for (const auto& change : std::vector<std::function<void(SessionOptions&)>>{
            [](SessionOptions& o) { o.kv_type = DType::q4_0; },
-           [](SessionOptions& o) { o.chunk = 0; }, [](SessionOptions& o) { o.n_ctx = -1; },
+           [](SessionOptions& o) { o.chunk = -1; }, [](SessionOptions& o) { o.n_ctx = -1; },
            [](SessionOptions& o) { o.kv.params["kernel_size"] = 4; },
            [](SessionOptions& o) { o.kv.budget = o.kv.window_size; },
            [](SessionOptions& o) { o.kv.name = "nothing"; }}) {
