@@ -136,11 +136,11 @@ size_t library_bytes(int64_t n_networks) {
   };
   const bool is_avx2 = has(CpuTarget::avx2) && !has(CpuTarget::avx512);
   constexpr bool kIsNew = DNNL_VERSION_MAJOR >= 3;
-  const Bytes bytes = is_avx2 ? Bytes{kIsNew ? 6 << 18 : 3 << 18, 0}
+  const Bytes bytes = is_avx2 ? Bytes{kIsNew ? 6 << 18 : 3 << 18, 32 << 10}
                               : Bytes{kIsNew ? 13 << 18 : 7 << 18, kIsNew ? 768 << 10 : 160 << 10};
   // more networks divide the same tokens: with 64 of them, and 1024 tokens at a time, no more was
   // measured
-  constexpr int64_t kMostNetworks = 24;
+  constexpr int64_t kMostNetworks = kIsNew ? 16 : 24;
   return bytes.of_prompt + std::min(n_networks, kMostNetworks) * bytes.of_network;
 }
 
