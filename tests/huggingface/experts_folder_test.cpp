@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include "snapkv/convert.h"
 #include "snapkv/engine.h"
 #include "snapkv/model_info.h"
+#include "tests/huggingface/oracle_folder.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/hf_folder.h"
@@ -25,43 +25,7 @@
 namespace snapkv::test {
 namespace experts_folder_tests {
 
-class ExpertsFolder : public testing::Test {
- protected:
-  void write(const std::string& name) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directory(folder_);
-    golden_ = read_golden(name);
-    write_oracle_folder(folder_, golden_);
-  }
-  void set_config(const Json& fields) {
-    Json config = golden_.at("config");
-    config.merge_patch(fields);
-    write_text(folder_ + "/config.json", config.dump());
-  }
-  GgufFile open() const { return huggingface::to_model(huggingface::open_folder(folder_)); }
-  GgufFile converted(std::optional<DType> type = {}) const {
-    convert_model({.from = folder_, .to = file_, .type = type, .overwrite = true});
-    return GgufFile::open(file_);
-  }
-  static std::vector<float> logits(const std::string& path) {
-    SessionOptions options;
-    options.kv.name = "full";
-    options.kv_type = DType::f32;
-    Session session(Model::load({.path = path, .compute = Compute::f32}), options);
-    session.prefill(generated_ids(60, 320, 1));
-    session.decode(7);
-    return {session.logits().begin(), session.logits().end()};
-  }
-  void refused(const Json& fields, std::initializer_list<std::string_view> words) {
-    SCOPED_TRACE(fields.dump());
-    set_config(fields);
-    expect_error(ErrorCode::kBadModel, words, [&] { Model::load({.path = folder_}); });
-  }
-
-  const TempDir dir_;
-  const std::string folder_ = dir_ / "model", file_ = dir_ / "model.gguf";
-  Json golden_;
-};
+class ExpertsFolder : public OracleFolder {};
 
 TEST_F(ExpertsFolder, TheFileComputesWhatTheFolderComputes) {
   for (const char* name :

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "model/model_spec.h"
 #include "snapkv/convert.h"
 #include "snapkv/engine.h"
+#include "tests/huggingface/oracle_folder.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/hf_folder.h"
@@ -26,33 +25,8 @@
 namespace snapkv::test {
 namespace qwen3_next_folder_tests {
 
-class Qwen3NextFolder : public testing::Test {
+class Qwen3NextFolder : public OracleFolder {
  protected:
-  void write(const std::string& name) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directory(folder_);
-    golden_ = read_golden(name);
-    write_oracle_folder(folder_, golden_);
-  }
-  void set_config(const Json& fields) {
-    Json config = golden_.at("config");
-    config.merge_patch(fields);
-    write_text(folder_ + "/config.json", config.dump());
-  }
-  GgufFile open() const { return huggingface::to_model(huggingface::open_folder(folder_)); }
-  GgufFile converted(std::optional<DType> type = {}) const {
-    convert_model({.from = folder_, .to = file_, .type = type, .overwrite = true});
-    return GgufFile::open(file_);
-  }
-  static std::vector<float> logits(const std::string& path) {
-    SessionOptions options;
-    options.kv.name = "full";
-    options.kv_type = DType::f32;
-    Session session(Model::load({.path = path, .compute = Compute::f32}), options);
-    session.prefill(generated_ids(60, 320, 1));
-    session.decode(7);
-    return {session.logits().begin(), session.logits().end()};
-  }
   static void expect_near(const std::vector<float>& a, const std::vector<float>& b) {
     ASSERT_EQ(a.size(), b.size());
     for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << i;
@@ -60,10 +34,6 @@ class Qwen3NextFolder : public testing::Test {
   static const float* values(const GgufFile& file, std::string_view name) {
     return static_cast<const float*>(file.find_tensor(name)->tensor.data);
   }
-
-  const TempDir dir_;
-  const std::string folder_ = dir_ / "model", file_ = dir_ / "model.gguf";
-  Json golden_;
 };
 
 // 2 heads of keys and 6 of values, all with 32 values
