@@ -49,9 +49,9 @@ demo:                ## Find a fact in a long text, full cache beside SnapKV
 	cmake --build $(BUILD) --parallel $(JOBS) --target bin/snapkv
 	$(SNAPKV) demo -m models/needle.gguf
 
-units: packages      ## Check that each file compiles by itself (syntax and types only)
+units: packages      ## Check that each file compiles by itself (syntax and types only; UNIT_OPTIONS="--files REGEX")
 	cmake --preset dev -B build/units -DSNAPKV_WERROR=ON -DSNAPKV_PAGES=OFF
-	tools/check_units.py build/units --jobs $(JOBS)
+	tools/check_units.py build/units --jobs $(JOBS) $(UNIT_OPTIONS)
 
 models:              ## Fetch three real models into models/real/ (840 MB; LARGE=1: a fourth, 1.1 GB)
 	@tools/install_packages.sh models

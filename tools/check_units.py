@@ -194,16 +194,28 @@ def check(units, source, jobs):
     return failed
 
 
+def part(text):
+    """K/N of --part."""
+    match = re.fullmatch(r"([1-9]\d{0,5})/([1-9]\d{0,5})", text)
+    if not match or int(match[1]) > int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not K/N with K from 1 to N")
+    return int(match[1]), int(match[2])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", type=Path, help="a configured build folder, as of preset dev")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)),
                         help="files compiled at once")
     parser.add_argument("--files", default="", metavar="REGEX", help="only files whose path matches")
+    parser.add_argument("--part", type=part, default=(1, 1), metavar="K/N",
+                        help="only every N-th of these files, from the K-th on")
     arguments = parser.parse_args()
     source = Path(__file__).resolve().parent.parent
     start = time.monotonic()
-    units = read_units(arguments.build.resolve(), source, arguments.files)
+    k, n = arguments.part
+    units = sorted(read_units(arguments.build.resolve(), source, arguments.files),
+                   key=lambda unit: unit.file)[k - 1::n]
     if not units:
         sys.exit(f"{arguments.build}: no file to compile")
     failed = check(units, source, arguments.jobs)
