@@ -421,6 +421,39 @@ TEST_F(Formats, Message) {
   EXPECT_EQ(events[10]["delta"]["stop_reason"], "tool_use");
 }
 
+// Clients give a stream up that brings no events for some minutes, and their libraries leave pings
+// out: what stands for one is an event that may be repeated.
+TEST_F(Formats, PingsAreEventsThatClientsCount) {
+  const auto types = [](const std::string& events) {
+    std::vector<std::string> all;
+    for (const Json& event : data(events)) all.push_back(event["type"]);
+    return all;
+  };
+  const auto message = answers(
+      read_messages,
+      R"({"max_tokens": 9, "messages": [{"role": "user", "content": "x"}], "stream": true})");
+  using Types = std::vector<std::string>;
+  EXPECT_EQ(types(message->ping()), (Types{"ping", "message_start"}));
+  const std::string second = message->ping();
+  EXPECT_EQ(types(second), (Types{"ping", "message_delta"}));
+  EXPECT_EQ(data(second)[1]["delta"]["stop_reason"], Json(nullptr));
+  (void)message->take(PromptRead{});
+  EXPECT_EQ(types(message->take(AnswerPart{0, "text", {}})),
+            (Types{"content_block_start", "content_block_delta"}));
+  EXPECT_EQ(types(message->ping()), (Types{"ping"}));
+  EXPECT_EQ(types(message->take(AnswerEnd{})),
+            (Types{"content_block_stop", "message_delta", "message_stop"}));
+
+  const auto response = answers(read_response, R"({"input": "x", "stream": true})");
+  EXPECT_EQ(types(response->ping()),
+            (Types{"response.created", "response.in_progress", "response.in_progress"}));
+  EXPECT_EQ(types(response->ping()), (Types{"response.in_progress"}));
+  (void)response->take(PromptRead{});
+  (void)response->take(AnswerPart{0, "text", {}});
+  EXPECT_EQ(response->ping(), ": ping\n\n");
+  EXPECT_EQ(types(response->take(AnswerEnd{})).back(), "response.completed");
+}
+
 // A call that breaks off or is not JSON is not a call that a client could make.
 TEST_F(Formats, CallsThatAreNotCompleteAreNotReportedAsCalls) {
   const std::string messages = R"({"max_tokens": 9, "messages": [{"role": "user", "content": "x"}],

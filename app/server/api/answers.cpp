@@ -117,7 +117,7 @@ std::string Answers::take(const Update& update) {
     Choice& choice = choices_.at(part->choice);
     if (part->of_prompt) {
       choice.prompt_tokens = part->tokens;
-      return std::exchange(events_, {});
+      return sent();
     }
     std::vector<Piece> pieces = choice.parser->push(part->text);
     count_reasoning(choice, pieces, part->n_tokens);
@@ -136,7 +136,7 @@ std::string Answers::take(const Update& update) {
       if (complete()) on_complete();
     }
   }
-  return std::exchange(events_, {});
+  return sent();
 }
 
 AnswerTimes Answers::times() const {

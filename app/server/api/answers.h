@@ -62,8 +62,9 @@ class Answers {
   virtual Json plain() const = 0;
   /// For a stream: the event for an error, after which nothing more is sent.
   virtual std::string failed(const ApiError& error);
-  /// Sent while there is nothing else to send.
-  virtual std::string ping() const { return ": ping\n\n"; }
+  /// Sent while there is nothing else to send. Clients with a limit for a stream without events
+  /// count no comments and, of messages, no pings: where events may be repeated, it is one of these.
+  virtual std::string ping() { return ": ping\n\n"; }
   /// The type of a stream.
   virtual const char* stream_type() const { return "text/event-stream"; }
 
@@ -105,13 +106,15 @@ class Answers {
   virtual void on_complete() = 0;
 
   void send(const std::string& text) { events_ += text; }
+  /// What has been sent since take() or the last call.
+  std::string sent() { return std::exchange(events_, {}); }
+  void begin();  ///< calls on_begin() for a stream, once
   const std::vector<Choice>& choices() const { return choices_; }
   /// Adds `timings` and, if the request asks for it, `kv`.
   void add_reports(Json& json) const;
   Json sources_json() const;
 
  private:
-  void begin();
   static void add_tokens(Choice& choice, const std::vector<Piece>& pieces,
                          const std::vector<AnswerPart::Token>& tokens);
   static void count_reasoning(Choice& choice, const std::vector<Piece>& pieces, int64_t n_tokens);

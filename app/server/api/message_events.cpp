@@ -35,7 +35,16 @@ class MessageAnswers : public Answers {
   std::string failed(const ApiError& error) override {
     return event_text(anthropic_error(error), "error");
   }
-  std::string ping() const override { return event_text({{"type", "ping"}}, "ping"); }
+  std::string ping() override {
+    emit("ping", Json::object());
+    if (!begun_) {
+      begin_message();
+    } else if (n_blocks_ == 0) {
+      const Json delta = {{"stop_reason", nullptr}, {"stop_sequence", nullptr}};
+      emit("message_delta", {{"delta", delta}, {"usage", usage()}});
+    }
+    return sent();
+  }
 
  private:
   Json citations() const {
@@ -104,7 +113,8 @@ class MessageAnswers : public Answers {
     send(event_text(json, type));
   }
 
-  // message_start needs the length of the prompt, so the message begins only when that is known.
+  // message_start has the length of the prompt, so the message begins when that is known, or with
+  // the first ping; then message_delta corrects it.
   void on_begin() override {}
   void begin_message() {
     if (std::exchange(begun_, true)) return;

@@ -27,7 +27,7 @@ class OllamaAnswers : public Answers {
   }
 
   std::string failed(const ApiError& error) override { return line(ollama_error(error)); }
-  std::string ping() const override { return line(part_json("", "", Json::array(), {})); }
+  std::string ping() override { return line(part_json("", "", Json::array(), {})); }
   const char* stream_type() const override { return "application/x-ndjson"; }
 
  private:

@@ -115,6 +115,14 @@ class ResponseAnswers : public Answers {
     return std::exchange(text_, {});
   }
 
+  std::string ping() override {
+    if (!items_.empty()) return Answers::ping();
+    begin();
+    emit("response.in_progress", {{"response", response({}, false)}});
+    flush();
+    return sent();
+  }
+
  private:
   bool is_cut() const { return std::string(choices().front().finish_reason()) == "length"; }
   bool ends_cut(const Item& last) const {
