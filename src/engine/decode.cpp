@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/timer.h"
 #include "cache/recurrent_state.h"
+#include "engine/decode_step.h"
 #include "engine/finite_check.h"
 #include "engine/recompress.h"
 #include "engine/session_impl.h"

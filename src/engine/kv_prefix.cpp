@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/stop_check.h"
-#include "engine/memory_plan.h"
+#include "engine/kv_types.h"
 #include "engine/option_range.h"
 
 namespace snapkv {

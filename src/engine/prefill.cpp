@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/plan_prefill.h"
 #include "engine/prefill_run.h"
 #include "engine/sessions_in_use.h"
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
-// PrefillPlan: a checked request to prefill_many() and how it will be computed: chunks, packed or
-// direct weights, where hidden states lie, what the last layer needs. It is complete before
-// anything is allocated.
+// PrefillPlan: how a prompt will be computed: chunks, packed or direct weights, where hidden states
+// lie, what the last layer needs. plan_prefill() makes it.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "engine/hidden_states.h"
-#include "engine/session_impl.h"
 
 namespace snapkv {
 
@@ -27,13 +25,7 @@ struct PrefillPlan {
   HiddenStates::Place hidden_place = HiddenStates::Place::memory;
 };
 
-/// Whether a prompt of n_tokens is computed with packed weights. Their products round differently
-/// from those that read the weights directly.
-bool packs_weights(const Session::Impl& session, int64_t n_tokens);
-
-/// Throws kUsage, kContextExceeded or kDoesNotFit before anything has changed. `makes_prefix`:
-/// PrefillPrompt::makes_prefix.
-PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens,
-                         const PrefillOptions& options, bool makes_prefix);
+/// Rows of logits that are computed at once after the last layer.
+inline constexpr int64_t kOutputRows = 16;
 
 }  // namespace snapkv

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "engine/finite_check.h"
-#include "engine/memory_plan.h"
 
 namespace snapkv {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/memory_plan.h"
+#include "engine/kv_types.h"
 
 namespace snapkv {
 namespace {

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/timer.h"
 #include "engine/layer_budget.h"
-#include "engine/memory_plan.h"
 #include "engine/select_rows.h"
 
 namespace snapkv {

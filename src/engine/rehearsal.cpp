@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/measure/measuring_backend.h"
+#include "engine/decode_step.h"
 #include "engine/layer_budget.h"
 #include "engine/layer_sample.h"
 #include "engine/prefill_run.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/memory_plan.h"
+#include "engine/kv_types.h"
 
 namespace snapkv {
 

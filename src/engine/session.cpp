@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/memory_plan.h"
+#include "engine/kv_types.h"
 #include "engine/session_impl.h"
 #include "engine/session_options.h"
 #include "engine/sessions_in_use.h"

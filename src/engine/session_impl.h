@@ -72,9 +72,6 @@ struct Session::Impl {
   void update_memory_stats();
 };
 
-/// Appends tokens[i] to session i as decode_batch() says, which has checked them.
-void decode_step(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens);
-
 /// Throws kUsage unless session `i` of a batch, `s`, has the same rotation as the first one.
 void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i);
 

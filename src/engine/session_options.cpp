@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "cache/layer_state.h"
-#include "engine/memory_plan.h"
+#include "engine/kv_types.h"
 #include "engine/option_range.h"
 #include "policy/params.h"
 #include "snapkv/options.h"

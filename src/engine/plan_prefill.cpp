@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "engine/prefill_plan.h"
+#include "engine/plan_prefill.h"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/available_memory.h"
 #include "base/error.h"
