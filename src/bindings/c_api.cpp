@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bindings/c_api_support.h"
-#include "engine/option_range.h"
+#include "engine/core/option_range.h"
 #include "policy/policy.h"
 #include "snapkv/compress.h"
 #include "snapkv/snapkv.h"

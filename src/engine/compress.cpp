@@ -12,7 +12,7 @@
 #include "backend/registry.h"
 #include "base/error.h"
 #include "base/tensor.h"
-#include "engine/option_range.h"
+#include "engine/core/option_range.h"
 #include "policy/policy.h"
 
 namespace snapkv {

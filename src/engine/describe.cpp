@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "engine/model_impl.h"
+#include "engine/core/model_impl.h"
 #include "model/blocks/expert_names.h"
 
 namespace snapkv {

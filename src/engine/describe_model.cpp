@@ -6,9 +6,9 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "engine/core/model_impl.h"
 #include "engine/describe.h"
-#include "engine/model_impl.h"
-#include "engine/open_model.h"
+#include "engine/files/open_model.h"
 #include "format/ggml_types.h"
 #include "huggingface/folder.h"
 #include "model/architecture.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What a model's file or folder says about chats: read_model_chat() and Model::chat().
 #include "base/utf8.h"
-#include "engine/model_impl.h"
-#include "engine/open_model.h"
+#include "engine/core/model_impl.h"
+#include "engine/files/open_model.h"
 #include "snapkv/chat.h"
 
 namespace snapkv {

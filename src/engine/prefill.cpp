@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/plan_prefill.h"
-#include "engine/prefill_run.h"
-#include "engine/sessions_in_use.h"
+#include "engine/core/sessions_in_use.h"
+#include "engine/plan/plan_prefill.h"
+#include "engine/prefill/prefill_run.h"
 
 namespace snapkv {
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "engine/kv_types.h"
-#include "engine/session_impl.h"
+#include "engine/core/kv_types.h"
+#include "engine/core/session_impl.h"
+#include "engine/core/sessions_in_use.h"
 #include "engine/session_options.h"
-#include "engine/sessions_in_use.h"
 
 namespace snapkv {
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "cache/layer_state.h"
-#include "engine/kv_types.h"
-#include "engine/option_range.h"
+#include "engine/core/kv_types.h"
+#include "engine/core/option_range.h"
 #include "policy/params.h"
 #include "snapkv/options.h"
 

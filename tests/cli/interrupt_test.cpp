@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "engine/cache_file.h"
+#include "engine/files/cache_file.h"
 #include "run_process.h"
 
 namespace snapkv::test {

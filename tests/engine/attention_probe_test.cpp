@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // AttentionProbe: its sums compared with a loop in f64, and what it sees of prompts, turns and
 // batches.
-#include "engine/attention_probe.h"
+#include "engine/prefill/attention_probe.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <random>
 #include <span>
 
-#include "engine/cache_file.h"
-#include "engine/zstd_frame.h"
+#include "engine/files/cache_file.h"
+#include "engine/files/zstd_frame.h"
 #include "tests/engine/session_file_support.h"
 #include "tests/fuzz/fuzz_session.h"
 #include "tests/support/expect_error.h"

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "base/stop_check.h"
-#include "engine/cache_file.h"
+#include "engine/files/cache_file.h"
 #include "tests/engine/session_file_support.h"
 #include "tests/support/expect_error.h"
 

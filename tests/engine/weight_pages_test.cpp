@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Weights in huge pages: what is moved when, and that decoding still gives the same results.
-#include "engine/weight_pages.h"
+#include "engine/core/weight_pages.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engine/cache_file.h"
+#include "engine/files/cache_file.h"
 #include "snapkv/error.h"
 #include "snapkv/prefill.h"
 #include "tests/fuzz/input_file.h"

@@ -20,7 +20,9 @@ class Layers(unittest.TestCase):
             "include/snapkv/engine.h", "src/base/error.h", "src/format/gguf.h",
             "src/format/block_types.h", "src/backend/ops.h", "src/backend/ref/ref_backend.h",
             "src/backend/cpu/cpu_backend.h", "src/cache/selection.h", "src/cache/kv_cache.h",
-            "src/policy/policy.h", "src/model/config.h", "src/engine/session.h", "eval/task.h")}
+            "src/policy/policy.h", "src/model/config.h", "src/engine/session.h",
+            "src/engine/files/cache_file.h", "src/engine/prefill/kv_prefix.h",
+            "src/engine/plan/memory_plan.h", "eval/task.h")}
         tree.update(files)
         with tempfile.TemporaryDirectory() as folder:
             for path, text in tree.items():
@@ -52,6 +54,9 @@ class Layers(unittest.TestCase):
                 ("src/policy/x.cpp", '"model/config.h"'),
                 ("src/model/x.cpp", '"engine/session.h"'),
                 ("src/model/x.cpp", '"policy/policy.h"'),
+                ("src/engine/core/x.cpp", '"engine/files/cache_file.h"'),
+                ("src/engine/prefill/x.cpp", '"engine/plan/memory_plan.h"'),
+                ("src/engine/decode/x.cpp", '"engine/prefill/kv_prefix.h"'),
                 ("app/cli/x.cpp", '"engine/session.h"'), ("eval/x.cpp", '"backend/ops.h"'),
                 ("bench/x.cpp", '"engine/session.h"'), ("bench/x.cpp", '"eval/task.h"'),
                 ("include/snapkv/x.cpp", '"base/error.h"')]:

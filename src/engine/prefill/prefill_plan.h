@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// PrefillPlan: how a prompt will be computed: chunks, packed or direct weights, where hidden states
+// lie, what the last layer needs. plan_prefill() makes it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/prefill/hidden_states.h"
+
+namespace snapkv {
+
+struct PrefillPlan {
+  std::span<const int32_t> tokens;  // tokens to read, without those of a prefix
+  int64_t n_tokens = 0;
+  int64_t n_past = 0;             // tokens before them, seen by the sessions or from a prefix
+  int64_t chunk = 0;              // tokens computed at a time
+  int64_t n_skipped = 0;          // dry runs: first tokens that are not computed, nor in `tokens`
+  int64_t n_logits = 0;           // logits wanted, for the last tokens
+  bool packed = false;            // weights are packed
+  bool packed_at_use = false;     // packed within each product; otherwise once per layer
+  bool releases_weights = false;  // a layer's mapped weights leave the memory after use
+  size_t planned_bytes = 0;       // for all sessions, weights not included
+  HiddenStates::Place hidden_place = HiddenStates::Place::memory;
+};
+
+/// Rows of logits that are computed at once after the last layer.
+inline constexpr int64_t kOutputRows = 16;
+
+}  // namespace snapkv

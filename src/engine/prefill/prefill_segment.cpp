@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+#include "engine/prefill/prefill_segment.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/core/kv_types.h"
+
+namespace snapkv {
+namespace {
+
+PrefillTargets make_targets(const PrefillPrompt& prompt, const PrefillPlan& plan,
+                            std::span<Session::Impl* const> sessions) {
+  const int64_t n_tokens = plan.n_tokens + prompt.options.n_from_prefix;
+  PrefillTargets targets;
+  for (Session::Impl* s : sessions) {
+    targets.push_back(std::make_unique<PrefillTarget>(*s, n_tokens, prompt.options.compress));
+  }
+  return targets;
+}
+
+std::unique_ptr<ProbeObserver> make_probe(const PrefillPlan& plan, const PrefillOptions& options) {
+  if (options.probe == nullptr) return nullptr;
+  return std::make_unique<ProbeObserver>(*options.probe, plan.n_tokens, plan.n_past);
+}
+
+}  // namespace
+
+PrefillSegment::PrefillSegment(const PrefillPrompt& prompt, const PrefillPlan& plan,
+                               std::span<Session::Impl* const> sessions, PrefillTimes& times)
+    : prompt_(prompt),
+      plan_(plan),
+      targets_(make_targets(prompt, plan, sessions)),
+      probe_(make_probe(plan_, prompt.options)),
+      attention_(first().backend(), first().architecture(), targets_, probe_.get(), first().n_ctx,
+                 times) {
+  for (const auto& target : targets_) n_window_ = std::max(n_window_, target->n_window());
+}
+
+void PrefillSegment::allocate() {
+  Session::Impl& session = first();
+  const std::vector<int64_t> floats = query_floats(session.architecture().spec());
+  const int64_t widest = *std::max_element(floats.begin(), floats.end());
+  if (n_window_ > 0 && widest > 0) {
+    window_buffer_ =
+        session.backend().allocate(n_window_ * widest * sizeof(float), "queries of the window");
+  }
+  if (!prompt_.makes_prefix) return;
+  const PrefillOptions& options = prompt_.options;
+  prefix_maker_.emplace(session, prompt_.tokens, options.prefix.get(), options.n_from_prefix);
+  if (session.architecture().spec().is_recurrent()) {
+    marks_ = choose_marks(*session.model, session.options.kv_type, prompt_.tokens,
+                          options.n_from_prefix);
+  }
+}
+
+void PrefillSegment::begin_layer(int il) {
+  for (const auto& target : targets_) target->begin_layer(il);
+  if (probe_) probe_->begin_layer(il);
+  const LayerSpec& layer = first().architecture().layer_spec(il);
+  q_window_ = Tensor();
+  if (window_buffer_) {
+    q_window_ = window_buffer_.view(DType::f32, {n_window_, layer.n_head, layer.state.head_dim_k});
+  }
+  recurrent_.reset();
+  layer.state.has_rows() ? fill_scratch(il) : begin_recurrent(il);
+}
+
+/// Prepares a state that continues the session's or the prefix's.
+void PrefillSegment::begin_recurrent(int il) {
+  Session::Impl& session = first();
+  const StateShape& shape = session.architecture().layer_spec(il).state;
+  recurrent_ = std::make_unique<RecurrentState>(session.meter, shape);
+  recurrent_->reserve(session.backend(), 1, 1);
+  if (!session.layers.empty()) {
+    const RecurrentState& old = *session.layers[il]->as_recurrent();
+    recurrent_->restore(session.backend(), old, old.n_tokens());
+  } else if (const KvPrefix* prefix = prompt_.options.prefix.get()) {
+    prefix->impl().restore(*recurrent_, il, prompt_.options.n_from_prefix);
+  }
+  if (plan_.n_skipped > 0) recurrent_->advance(plan_.n_skipped);
+}
+
+/// Prepares a scratch layer that holds the old rows and has room for the prompt.
+void PrefillSegment::fill_scratch(int il) {
+  Session::Impl& session = first();
+  Backend& backend = session.backend();
+  int64_t n_rows = plan_.n_tokens + prompt_.options.n_from_prefix;
+  const RowState* old = targets_[0]->old_layer(il);
+  if (old != nullptr) n_rows += old->most_rows();
+  // a scratch layer that will become the cache needs room for generated tokens
+  const DType dtype = scratch_dtype(session.options.kv_type);
+  const bool taken =
+      targets_.size() == 1 && dtype == session.options.kv_type && n_rows <= targets_[0]->budget(il);
+  const auto room = static_cast<int32_t>(n_rows + (taken ? session.options.decode_reserve : 0));
+  const StateShape& shape = session.architecture().layer_spec(il).state;
+  if (scratch_ == nullptr || !scratch_->reuse(shape, room)) {
+    scratch_.reset();  // frees the old one before the new one is allocated
+    scratch_ = make_full_state(shape, session.meter, dtype);
+    scratch_->reserve(backend, room, room);
+    scratch_bytes_ = scratch_->bytes();
+  }
+  if (old != nullptr) scratch_->append(backend, *old);
+  scratch_->snapshot();  // for PrefillTarget, which may have to restore the old layer
+  if (const KvPrefix* prefix = prompt_.options.prefix.get()) {
+    prefix->impl().append_to(*scratch_, il, 0, prompt_.options.n_from_prefix);
+  }
+  if (plan_.n_skipped > 0) skip_rows();
+}
+
+/// Appends the rows of the tokens that a dry run skips. Nothing reads the tensors.
+void PrefillSegment::skip_rows() {
+  const RowState::Views views = scratch_->views();
+  const auto rows = [&](const Tensor& view) {
+    return Tensor(view.data, DType::f32, {plan_.n_skipped, view.shape[0], view.shape[2]});
+  };
+  const std::span pos(static_cast<const int32_t*>(views.k.data), plan_.n_skipped);
+  scratch_->append(first().backend(), rows(views.k), rows(views.v), pos);
+}
+
+int64_t PrefillSegment::first_query(int il) const {
+  // the last layer's queries and outputs are needed only if something reads them
+  const bool last = il + 1 == first().architecture().config().n_layer;
+  const bool observed = std::any_of(targets_.begin(), targets_.end(),
+                                    [](const auto& target) { return target->observes(); });
+  int64_t token = last && !observed ? plan_.n_tokens - std::max(n_window_, plan_.n_logits) : 0;
+  if (probe_) token = std::min(token, probe_->first_token());
+  return token;
+}
+
+/// Cuts tokens [begin, end) where the state is set aside: each piece goes on from the state that
+/// the one before it leaves. end_chunk() sets aside the state at the chunk's end.
+void PrefillSegment::add_pieces(int64_t begin, int64_t end, int64_t first_row,
+                                std::vector<SequenceRows>& sequences) {
+  const int64_t shift = first_row - begin;  // from tokens to rows
+  const void* from = recurrent_->now();
+  int64_t at = begin;
+  for (const int64_t mark : marks_) {
+    const int64_t token = mark - plan_.n_past;
+    if (token <= at || token >= end) continue;
+    void* const to = recurrent_->add_mark(first().backend(), mark);
+    sequences.push_back({shift + at, shift + token, from, to});
+    from = to;
+    at = token;
+  }
+  sequences.push_back({shift + at, shift + end, from, recurrent_->next()});
+  recurrent_->advance(end - begin);
+}
+
+AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end, int64_t first_row,
+                                           std::vector<SequenceRows>& sequences) {
+  pos_.resize(end - begin);
+  std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(plan_.n_past + begin));
+  if (recurrent_) {
+    add_pieces(begin, end, first_row, sequences);
+    return attention_;
+  }
+  sequences.push_back({.begin = first_row, .end = first_row + end - begin});
+  attention_.begin(il, *scratch_, pos_, q_window_, begin - (plan_.n_tokens - n_window_));
+  return attention_;
+}
+
+void PrefillSegment::end_chunk(int64_t end) {
+  if (!recurrent_ || std::count(marks_.begin(), marks_.end(), plan_.n_past + end) == 0) return;
+  Backend& backend = first().backend();
+  backend.copy(recurrent_->add_mark(backend, plan_.n_past + end), recurrent_->now(),
+               recurrent_->mark_bytes());
+}
+
+void PrefillSegment::keep_recurrent(int il) {
+  if (prefix_maker_) prefix_maker_->keep_state(il, *recurrent_);
+  const StateShape& shape = first().architecture().layer_spec(il).state;
+  for (size_t i = 1; i < targets_.size(); ++i) {
+    auto copy = std::make_unique<RecurrentState>(targets_[i]->session().meter, shape);
+    copy->restore(first().backend(), *recurrent_, recurrent_->n_tokens());
+    targets_[i]->keep_state(il, std::move(copy));
+  }
+  targets_[0]->keep_state(il, std::move(recurrent_));
+}
+
+void PrefillSegment::end_layer(int il) {
+  if (recurrent_) {
+    keep_recurrent(il);
+    return;
+  }
+  attention_.end_layer();
+  if (prefix_maker_) prefix_maker_->keep_layer(il, *scratch_);  // before a policy selects
+  const bool may_take = targets_.size() == 1;
+  for (const auto& target : targets_) {
+    Tensor window;
+    if (q_window_) window = q_window_.slice(n_window_ - target->n_window(), n_window_);
+    target->keep_rows(il, *scratch_, window, may_take);
+  }
+}
+
+void PrefillSegment::prepare_commit() {
+  scratch_.reset();  // before the sessions count what they hold
+  Backend& backend = first().backend();
+  for (size_t i = 1; i < targets_.size(); ++i) {
+    LogitRows copy;
+    copy.reserve(backend, logits_.values().size());
+    copy.assign(backend, logits_.values());
+    target_logits_.push_back(std::move(copy));
+  }
+  target_logits_.push_back(std::move(logits_));
+  if (prefix_maker_) prefix_ = prefix_maker_->finish();
+}
+
+void PrefillSegment::commit(const PrefillTimes& times) {
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    targets_[i]->commit(std::move(target_logits_[i]), times, plan_,
+                        targets_.size() > 1 ? scratch_bytes_ : 0);
+  }
+}
+
+}  // namespace snapkv

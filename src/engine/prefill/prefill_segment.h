@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// PrefillSegment: one prompt of a PrefillRun, with its sessions, its scratch layer and the queries
+// of its window. A run computes several short prompts together.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cache/recurrent_state.h"
+#include "engine/prefill/attention_probe.h"
+#include "engine/prefill/kv_prefix.h"
+#include "engine/prefill/prefill_attention.h"
+#include "engine/prefill/prefill_plan.h"
+#include "snapkv/prefill.h"
+
+namespace snapkv {
+
+class PrefillSegment {
+ public:
+  /// `prompt` must outlive this object; `sessions` belong to it alone. `times`: the run's.
+  PrefillSegment(const PrefillPrompt& prompt, const PrefillPlan& plan,
+                 std::span<Session::Impl* const> sessions, PrefillTimes& times);
+
+  const PrefillPlan& plan() const { return plan_; }
+  const PrefillOptions& options() const { return prompt_.options; }
+  Session::Impl& first() const { return targets_[0]->session(); }
+  /// Positions of the current chunk's tokens.
+  std::span<const int32_t> pos() const { return pos_; }
+  /// Memory of the scratch layer; 0 if it has become a session's.
+  size_t scratch_bytes() const {
+    return (scratch_ != nullptr ? scratch_->bytes() : 0) +
+           (recurrent_ != nullptr ? recurrent_->bytes() : 0);
+  }
+
+  void allocate();
+  /// Fills the scratch layer with the rows that are already there.
+  void begin_layer(int il);
+  /// The first token whose query the layer needs.
+  int64_t first_query(int il) const;
+  /// The attention step for tokens [begin, end) of this layer. `sequences` gets what the run's
+  /// chunk holds of this prompt, from row `first_row` on.
+  AttentionStep& begin_chunk(int il, int64_t begin, int64_t end, int64_t first_row,
+                             std::vector<SequenceRows>& sequences);
+  /// Call it when the chunk's ops have been given to the backend.
+  void end_chunk(int64_t end);
+  void end_layer(int il);
+
+  /// [n_logits, n_vocab], to be filled.
+  LogitRows& logits() { return logits_; }
+  /// Does the part of commit() that can fail: once a session has changed, nothing may fail.
+  void prepare_commit();
+  /// Hands the result to the sessions.
+  void commit(const PrefillTimes& times);
+  std::shared_ptr<const KvPrefix> take_prefix() { return std::move(prefix_); }
+
+ private:
+  void fill_scratch(int il);
+  void begin_recurrent(int il);
+  void add_pieces(int64_t begin, int64_t end, int64_t first_row,
+                  std::vector<SequenceRows>& sequences);
+  void keep_recurrent(int il);
+  void skip_rows();
+
+  const PrefillPrompt& prompt_;
+  PrefillPlan plan_;
+  PrefillTargets targets_;
+  std::unique_ptr<ProbeObserver> probe_;  // if one is set
+  PrefillAttentionStep attention_;
+  int64_t n_window_ = 0;  // the largest of all targets
+  Buffer window_buffer_;
+  Tensor q_window_;           // [n_window, n_head, head_dim] f32, of the current layer
+  std::vector<int32_t> pos_;  // of the current chunk
+  std::unique_ptr<RowState> scratch_;
+  std::unique_ptr<RecurrentState> recurrent_;  // of the current layer, if that has no rows
+  std::vector<int64_t> marks_;  // the numbers of tokens after which the prefix has such states
+  size_t scratch_bytes_ = 0;
+  LogitRows logits_;
+  std::vector<LogitRows> target_logits_;     // [targets], set when the prompt is done
+  std::optional<PrefixMaker> prefix_maker_;  // with PrefillPrompt::makes_prefix
+  std::shared_ptr<const KvPrefix> prefix_;
+};
+
+}  // namespace snapkv

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+#include "engine/prefill/prefill_target.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/timer.h"
+#include "engine/core/layer_budget.h"
+#include "engine/core/select_rows.h"
+
+namespace snapkv {
+
+PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects)
+    : session_(session),
+      n_tokens_(n_tokens),
+      selects_(selects),
+      n_window_(selects || session.has_decode_limit()
+                    ? std::min<int64_t>(n_tokens, session.policy->window_size())
+                    : 0) {
+  const size_t n_layer = session.architecture().config().n_layer;
+  fresh_.resize(n_layer);
+  layer_stats_.resize(n_layer);
+  if (session.has_decode_limit()) {
+    queries_ = QueryRing(session.backend(), query_floats(session.architecture().spec()),
+                         session.policy->window_size());
+  }
+  if (!session.options.kv_refresh || !session.policy->info().has_budget) return;
+  const ModelSpec& spec = session.architecture().spec();
+  if (session.layers.empty()) {
+    session.history.clear();
+    for (const LayerSpec& layer : spec.layers) {
+      session.history.push_back(
+          layer.compressed ? make_full_state(layer.state, session.history_meter,
+                                             session.options.kv_type, session.options.spill_dir)
+                           : nullptr);
+    }
+    session.in_history.resize(n_layer);
+  }
+  old_history_.resize(n_layer);
+  for (int il = 0; il < std::ssize(spec.layers); ++il) {
+    if (!session.has_history(il)) continue;
+    session.remember(il);
+    session.history[il]->snapshot();
+    old_history_[il] = session.history[il]->n_rows();
+  }
+}
+
+PrefillTarget::~PrefillTarget() {
+  if (committed_) return;
+  for (int il = 0; il < std::ssize(old_history_); ++il) {
+    if (session_.has_history(il)) session_.history[il]->roll_back();
+  }
+  for (size_t il = 0; il < session_.layers.size(); ++il) {
+    if (session_.layers[il] != nullptr) continue;
+    // the scratch layer was taken, and its first rows are those of the old layer
+    fresh_[il]->roll_back();
+    session_.layers[il] = std::move(fresh_[il]);
+  }
+}
+
+const RowState* PrefillTarget::old_layer(int il) const {
+  if (session_.layers.empty()) return nullptr;
+  if (!session_.has_history(il)) return &session_.layers[il]->rows();
+  if (session_.has_history(il + 1)) session_.history[il + 1]->prefetch();
+  return session_.history[il].get();
+}
+
+int64_t PrefillTarget::budget(int il) const {
+  const ModelSpec& spec = session_.architecture().spec();
+  if (!selects_ && spec.layers[il].compressed) return std::numeric_limits<int64_t>::max();
+  return layer_budget(spec, *session_.policy, session_.n_past + n_tokens_, il);
+}
+
+void PrefillTarget::begin_layer(int il) {
+  il_ = il;
+  selector_ = session_.policy->make_selector(session_.backend());
+}
+
+bool PrefillTarget::observes() const {
+  return selects_ && session_.policy->info().observes &&
+         session_.architecture().layer_spec(il_).compressed;
+}
+
+void PrefillTarget::observe(const QueryChunk& chunk) {
+  const Timer timer;
+  selector_->observe(chunk);
+  score_seconds_ += timer.seconds();
+}
+
+void PrefillTarget::keep_rows(int il, RowState& scratch, const Tensor& q_window, bool may_take) {
+  Timer timer;
+  Backend& backend = session_.backend();
+  const int32_t most_rows = scratch.most_rows();
+  const Selection selection = choose(il, scratch, q_window, most_rows);
+  if (queries_) queries_.fill(backend, il, q_window);
+  backend.synchronize();  // before the time is taken
+  score_seconds_ += timer.lap();
+  if (session_.has_history(il)) {
+    session_.add_to_history(il, scratch, old_history_[il]);
+    session_.history[il]->leave();
+  }
+  fresh_[il] = make_state(session_.architecture().layer_spec(il).state, session_.meter,
+                          session_.options.kv_type);
+  RowState& fresh = fresh_[il]->rows();
+  const int32_t reserve = static_cast<int32_t>(session_.options.decode_reserve);
+  // The scratch layer is not taken if an earlier layer made it larger than this one may be,
+  const int32_t room = most_rows + reserve;
+  // nor if its first rows may differ from those of the old cache, which the destructor relies on.
+  const bool is_whole = session_.n_past == 0 || !session_.has_history(il);
+  if (selection.keep_all && may_take && is_whole && fresh.take(scratch, room)) {
+    if (!session_.layers.empty()) session_.layers[il].reset();  // the destructor can restore it
+  } else {
+    fresh.keep(backend, scratch, selection, reserve);
+  }
+  backend.synchronize();
+  gather_seconds_ += timer.lap();
+  SessionStats::Layer& layer = layer_stats_[il];
+  layer.n_total = session_.n_past + n_tokens_;
+  for (const int32_t n : fresh.n_rows()) layer.n_kept.push_back(n);
+}
+
+void PrefillTarget::keep_state(int il, std::unique_ptr<RecurrentState> state) {
+  fresh_[il] = std::move(state);
+  layer_stats_[il].n_total = session_.n_past + n_tokens_;
+}
+
+Selection PrefillTarget::choose(int il, const RowState& scratch, const Tensor& q_window,
+                                int32_t most_rows) const {
+  Selection all;
+  all.keep_all = true;
+  if (!session_.architecture().layer_spec(il).compressed) {
+    return most_rows <= budget(il) ? std::move(all) : Selection();
+  }
+  // a later turn is appended uncompressed if decoding would not compress it either
+  const bool appends =
+      selects_ && session_.n_past > 0 && session_.has_decode_limit() && !session_.has_history(il);
+  if (appends) {
+    const int64_t n_past = session_.n_past + n_tokens_;
+    const int64_t tail = session_.options.kv_decode_limit - session_.policy->budget_for(n_past);
+    if (most_rows <= budget(il) + tail) return all;
+  }
+  return select_rows(session_, il, scratch, q_window, *selector_, budget(il));
+}
+
+void PrefillTarget::commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,
+                           size_t scratch_bytes) {
+  std::vector<std::vector<int32_t>> in_history;  // first, since it may run out of memory
+  for (size_t il = 0; il < old_history_.size(); ++il) {
+    const RowState* const rows = fresh_[il]->as_rows();
+    in_history.push_back(rows != nullptr ? rows->n_rows() : std::vector<int32_t>());
+  }
+  session_.layers = std::move(fresh_);
+  if (!in_history.empty()) session_.in_history = std::move(in_history);
+  session_.queries = std::move(queries_);
+  session_.trace = {};
+  session_.logits = std::move(logits);
+  session_.n_past += n_tokens_;
+  SessionStats& stats = session_.stats;
+  stats.n_prompt += n_tokens_;
+  stats.planned_bytes = plan.planned_bytes;
+  stats.layers = std::move(layer_stats_);
+  times.add_to(stats);
+  stats.score_seconds += score_seconds_;
+  stats.gather_seconds += gather_seconds_;
+  stats.prefill_seconds += times.total() + score_seconds_ + gather_seconds_;
+  // with several targets the first one's meter has the scratch layer; each would have needed it
+  session_.meter.peak = std::max(session_.meter.peak, session_.meter.now + scratch_bytes);
+  session_.update_memory_stats();
+  committed_ = true;
+}
+
+}  // namespace snapkv

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// PrefillTarget: a session that a prompt is read for: what its policy wants to see, and the layers
+// that will become its cache. One prompt may have several targets.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cache/recurrent_state.h"
+#include "engine/core/session_impl.h"
+#include "engine/prefill/prefill_plan.h"
+#include "engine/prefill/prefill_times.h"
+
+namespace snapkv {
+
+class PrefillTarget {
+ public:
+  /// `selects`: whether policies choose among the rows (PrefillOptions::compress).
+  PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects);
+  /// Gives the session back what was taken from it, unless commit() was called.
+  ~PrefillTarget();
+  PrefillTarget(const PrefillTarget&) = delete;
+  PrefillTarget& operator=(const PrefillTarget&) = delete;
+
+  Session::Impl& session() { return session_; }
+  /// The number of queries from the end of the prompt that the policy wants.
+  int64_t n_window() const { return n_window_; }
+  /// The rows of earlier turns that this prompt's tokens see in layer il: the kept ones or, with
+  /// kv_refresh, all of them. nullptr if there are none.
+  const RowState* old_layer(int il) const;
+  /// The most rows that any head of layer il may have if all of them are kept.
+  int64_t budget(int il) const;
+
+  void begin_layer(int il);
+  /// Whether observe() must be called with every query of the current layer.
+  bool observes() const;
+  void observe(const QueryChunk& chunk);
+  /// Selects rows of the scratch layer, which holds the whole prompt and has had a snapshot of what
+  /// old_layer() gave, and keeps them. `q_window`: the last n_window() queries. `may_take`: the
+  /// scratch layer may become the cache if all rows are kept and it has the cache's type.
+  void keep_rows(int il, RowState& scratch, const Tensor& q_window, bool may_take);
+
+  /// Keeps what a layer without rows remembers.
+  void keep_state(int il, std::unique_ptr<RecurrentState> state);
+
+  /// Hands the result to the session. `times`: the times that all targets share.
+  void commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,
+              size_t scratch_bytes);
+
+ private:
+  Selection choose(int il, const RowState& scratch, const Tensor& q_window,
+                   int32_t most_rows) const;
+
+  Session::Impl& session_;
+  const int64_t n_tokens_;
+  const bool selects_;
+  int il_ = 0;  // the current layer
+  const int64_t n_window_;
+  std::unique_ptr<LayerSelector> selector_;         // of the current layer
+  std::vector<std::unique_ptr<LayerState>> fresh_;  // [n_layer]
+  std::vector<std::vector<int32_t>> old_history_;   // [n_layer], history's rows before this prompt
+  std::vector<SessionStats::Layer> layer_stats_;    // [n_layer]
+  QueryRing queries_;                               // with kv_decode_limit
+  double score_seconds_ = 0, gather_seconds_ = 0;
+  bool committed_ = false;
+};
+
+}  // namespace snapkv
