@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "bench/quantize_codebooks.h"
 #include "format/block_types.h"
 
 namespace snapkv {

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 PUBLIC = "include/snapkv"
+# the codes of weights' codebooks, which a device needs as arrays of its own
+CODEBOOKS = [f"src/format/codebooks/iq{name}.inc" for name in ("1_s", "2_s", "2_xs", "2_xxs", "3_s", "3_xxs")]
 # folder -> what it may include besides itself and the public headers: folders or single files.
 # Subfolders may be included only if they are named.
 MAY_INCLUDE = {
@@ -23,7 +25,7 @@ MAY_INCLUDE = {
     "src/backend": ["src/base", "src/format/block_types.h"],
     "src/backend/ref": ["src/base", "src/backend", "src/format/block_types.h"],
     "src/backend/cpu": ["src/base", "src/backend", "src/format/block_types.h"],
-    "src/backend/cuda": ["src/base", "src/backend", "src/format/block_types.h"],
+    "src/backend/cuda": ["src/base", "src/backend", "src/format/block_types.h", *CODEBOOKS],
     "src/backend/measure": ["src/base", "src/backend"],
     "src/backend/partial": ["src/base", "src/backend", "src/backend/ref"],
     "src/cache": ["src/base", "src/backend"],
@@ -43,7 +45,8 @@ MAY_INCLUDE = {
     "node/src": [],
     "app": ["src/base", "src/chat", "eval", "bench/machine_limits.h"],
     "eval": ["src/base"],
-    "bench": ["src/base", "src/backend", "src/backend/cpu/onednn.h", "src/format/block_types.h", "src/format/ggml_types.h"],
+    "bench": ["src/base", "src/backend", "src/backend/cpu/onednn.h", "src/format/block_types.h", "src/format/codebooks.h",
+              "src/format/ggml_types.h"],
 }
 # library -> (pattern of its headers, folders that may include them)
 LIBRARIES = {

@@ -11,7 +11,7 @@
 namespace snapkv {
 
 /// f32, f16 (IEEE half) and bf16 are plain. The others are GGUF's block types (layouts in
-/// src/format/block_types.h), except i32, which weights never have.
+/// src/format/block_types.h and codebook_types.h), except i32, which weights never have.
 enum class DType : uint8_t {
   f32,
   f16,
@@ -29,7 +29,16 @@ enum class DType : uint8_t {
   q4_k,
   q5_k,
   q6_k,
-  iq4_xs
+  iq4_xs,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
+  iq1_s,
+  iq1_m,
+  tq1_0,
+  tq2_0
 };
 
 struct DTypeInfo {
@@ -59,6 +68,15 @@ inline constexpr DTypeInfo kDTypes[] = {
     {DType::q5_k, "q5_k", 256, 176, 13, 16},
     {DType::q6_k, "q6_k", 256, 210, 14, 18},
     {DType::iq4_xs, "iq4_xs", 256, 136, 23, 30},
+    {DType::iq2_xxs, "iq2_xxs", 256, 66, 16, 19},
+    {DType::iq2_xs, "iq2_xs", 256, 74, 17, 20},
+    {DType::iq2_s, "iq2_s", 256, 82, 22, 28},
+    {DType::iq3_xxs, "iq3_xxs", 256, 98, 18, 23},
+    {DType::iq3_s, "iq3_s", 256, 110, 21, 26},
+    {DType::iq1_s, "iq1_s", 256, 50, 19, 24},
+    {DType::iq1_m, "iq1_m", 256, 56, 29, 31},
+    {DType::tq1_0, "tq1_0", 256, 54, 34, 36},
+    {DType::tq2_0, "tq2_0", 256, 66, 35, 37},
 };
 
 constexpr const DTypeInfo& dtype_info(DType t) { return kDTypes[static_cast<size_t>(t)]; }

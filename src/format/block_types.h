@@ -4,8 +4,9 @@
 // visit_weight_type() chooses the code of a template by type.
 //
 // Plain types are blocks of one value. The block types have blocks of 32 values, or superblocks of
-// 256 (the "K" types) whose parts have small integer scales of their own. value(i) has exactly the
-// bits of ggml's f32 result: all products are exact in f32, and subtracting a minimum rounds once.
+// 256 (the "K" types, and those of codebook_types.h) whose parts have small integer scales of their
+// own. value(i) has exactly the bits of ggml's f32 result: all products are exact in f32, and
+// subtracting a minimum rounds once.
 #pragma once
 
 #include <bit>
@@ -18,16 +19,11 @@
 
 #include "base/check.h"
 #include "base/half.h"
+#include "format/block_parts.h"
+#include "format/codebook_types.h"
 #include "snapkv/dtype.h"
 
 namespace snapkv {
-
-inline constexpr int kBlockSize = 32;
-inline constexpr int kSuperblockSize = 256;
-inline constexpr int kSuperblockParts = kSuperblockSize / kBlockSize;  // of 32 values: 8
-
-template <DType T>
-struct Block;
 
 // ---------------------------------------------------------------- plain types
 
@@ -141,45 +137,6 @@ using BlockMXFP4 = Block<DType::mxfp4>;
 
 // ---------------------------------------------------------------- superblocks
 
-/// The integer scales and minima of a superblock's 8 parts, all at once, as kernels need them. Byte
-/// j, counted from the lowest, belongs to part j.
-struct PartBytes {
-  uint64_t scales;
-  uint64_t mins;  // 0 if the type has none
-  constexpr int scale(int part) const { return static_cast<int8_t>(scales >> (8 * part)); }
-  constexpr int min(int part) const { return static_cast<int8_t>(mins >> (8 * part)); }
-  /// The same for both halves of a part.
-  constexpr int scale(int part, int) const { return scale(part); }
-  constexpr int min(int part, int) const { return min(part); }
-};
-
-/// Same for types in which a scale belongs to 16 values: byte 2 j + h belongs to half h of part j.
-struct HalfPartBytes {
-  uint64_t scales[2];
-  uint64_t mins[2];  // 0 if the type has none
-  constexpr int scale(int part, int half) const { return byte(scales, part, half); }
-  constexpr int min(int part, int half) const { return byte(mins, part, half); }
-
- private:
-  static constexpr int byte(const uint64_t (&bytes)[2], int part, int half) {
-    return static_cast<int8_t>(bytes[part / 4] >> (part % 4 * 16 + half * 8));
-  }
-};
-
-/// Subtracts `by` from each byte. All bytes are below 128, so no borrow crosses a byte.
-constexpr uint64_t subtract_from_bytes(uint64_t bytes, uint8_t by) {
-  constexpr uint64_t kOnes = 0x0101010101010101u, kSigns = 0x8080808080808080u;
-  return ((bytes | kSigns) - kOnes * by) ^ kSigns;
-}
-
-template <typename Word>
-[[gnu::always_inline]] inline Word load_word(const void* p) {
-  Word word;
-  std::memcpy(&word, p, sizeof word);
-  return word;
-}
-
-inline constexpr uint64_t kLowNibbles = 0x0f0f0f0f0f0f0f0fu;
 
 /// value[i] = d * (scales[i / 16] & 15) * level - dmin * (scales[i / 16] >> 4). Levels 128 h + 32 j
 /// + i (h < 2, j < 4, i < 32) are bits 2 j and 2 j + 1 of qs[32 h + i].
@@ -361,7 +318,20 @@ inline constexpr bool kHasMin = requires(B b) {
 || requires(B b) { b.dmin; }
 || requires(B b) { b.scales.dmin; };
 
-/// Whether a block has an f16 scale, as all block types except mxfp4 do.
+/// What the f16 scale is multiplied by, a power of two.
+template <DType T, typename B = Block<T>>
+inline constexpr float kScaleUnit = [] {
+  if constexpr (requires { B::kScaleUnit; }) return B::kScaleUnit;
+  return 1.0f;
+}();
+
+/// Whether levels are given eight at a time, by part_words().
+template <DType T, typename B = Block<T>>
+inline constexpr bool kHasPartWords = requires(B b) {
+  b.part_words(0);
+};
+
+/// Whether a block has an f16 scale, as all block types except mxfp4 and iq1_m do.
 template <DType T, typename B = Block<T>>
 inline constexpr bool kHasF16Scale = requires(B b) {
   b.d;

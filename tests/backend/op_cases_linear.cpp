@@ -163,8 +163,8 @@ Results special_scales(const Place& at, DType type, int64_t n) {
   constexpr int64_t kRows = 4, kColumns = 512;
   TestTensor w = random_tensor({kRows, kColumns}, 3, type);
   visit_weight_type(type, [&](auto t) {
-    if constexpr (block_size(t.dtype) > 1 && t.dtype != DType::mxfp4) {  // mxfp4 has no f16
-      const uint16_t kBits[] = {0x7e00, 0x7c00};                         // NaN, infinity
+    if constexpr (block_size(t.dtype) > 1 && kHasF16Scale<t.dtype>) {
+      const uint16_t kBits[] = {0x7e00, 0x7c00};  // NaN, infinity
       for (int64_t row : {1, 2}) {
         auto* block = reinterpret_cast<char*>(w.data()) + row * row_bytes(type, kColumns);
         std::memcpy(block + kScaleAt<t.dtype>, &kBits[row - 1], sizeof(uint16_t));
@@ -268,6 +268,12 @@ TestTensor equal_levels(DType type, int byte, int64_t n_out, int64_t n_in) {
     for (int64_t at = 0; at < static_cast<int64_t>(w.bytes()); at += block_bytes(T)) {
       if constexpr (T == DType::mxfp4) {
         blocks[at] = 127;
+      } else if constexpr (T == DType::iq1_m) {
+        auto& block = *reinterpret_cast<BlockIQ1_M*>(blocks + at);
+        for (int i = 0; i < 4; ++i) {
+          block.scales[i] = static_cast<uint16_t>((block.scales[i] & 0xfff) |
+                                                  (kOne >> (4 * i) & 15) << 12);
+        }
       } else if constexpr (block_size(T) > 1) {
         std::memcpy(blocks + at + kScaleAt<T>, &kOne, sizeof(kOne));
         if constexpr (kHasMin<T>) std::memcpy(blocks + at + kMinAt<T>, &kOne, sizeof(kOne));

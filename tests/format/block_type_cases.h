@@ -26,6 +26,9 @@ struct TypeCase {
   /// agreed. For q8_0 and q4_0, the files equalled those of llama-quantize --pure byte for byte on
   /// tiny-gqa.
   uint64_t random_model;
+  /// As `rounding`, for values that are no longer distributed like that, if larger: some codebooks
+  /// have no entry of eight equal values.
+  double uneven = 0;
 };
 
 inline void PrintTo(const TypeCase& c, std::ostream* out) { *out << name(c.dtype); }
@@ -47,6 +50,15 @@ inline const std::vector<TypeCase> kTypeCases = {
     {DType::q5_k, {0, 2}, 0xd45b7938ec5c411du, 0.045, 0x3b847bdd5c81bbcfu},
     {DType::q6_k, {208}, 0xbb442df942c48acbu, 0.025, 0xd6b7221e5171d15fu},
     {DType::iq4_xs, {0}, 0xd14cd6ad9b5d4baeu, 0.1, 0x907482ffce47f9bdu},
+    {DType::iq2_xxs, {0}, 0x011f9f3bb7ff80bcu, 0.37, 0x784a4745a18949eeu, 0.45},
+    {DType::iq2_xs, {0}, 0x60bbf64fed2fb4e3u, 0.32, 0xa5d4b1b691560672u},
+    {DType::iq2_s, {0}, 0xcf21d3b4431a6d17u, 0.28, 0x22c5172531d1af11u},
+    {DType::iq3_xxs, {0}, 0x6aeda235879c7912u, 0.2, 0x674b5fb61542c268u, 0.32},
+    {DType::iq3_s, {0}, 0xae6d468c0950c5f8u, 0.15, 0x608aed9d1a5b0ed0u, 0.27},
+    {DType::iq1_s, {0}, 0x90a7e9775b63093bu, 0.47, 0x9211e6afcaf6e107u},
+    {DType::iq1_m, {}, 0x1812e28ee8c2034bu, 0.45, 0xba7e21c39de265d8u},
+    {DType::tq1_0, {52}, 0x3c171934acd3f542u, 0.45, 0x7db8856512895ef9u},
+    {DType::tq2_0, {64}, 0x77126e52a38dbf4eu, 0.45, 0xa4d1f8589291218cu},
 };
 
 }  // namespace snapkv::test

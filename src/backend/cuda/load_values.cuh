@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "backend/cuda/dequantize.cuh"
+#include "backend/cuda/dequantize_codebooks.cuh"
 #include "backend/cuda/launch.cuh"
 
 namespace snapkv::cuda {

@@ -2,7 +2,7 @@
 // project() for block types.
 #pragma once
 
-#include "backend/cuda/dequantize.cuh"
+#include "backend/cuda/dequantize_codebooks.cuh"
 #include "backend/cuda/project.cuh"
 #include "backend/cuda/ptx.cuh"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backend/cuda/cuda_ops.h"
-#include "backend/cuda/dequantize.cuh"
+#include "backend/cuda/dequantize_codebooks.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ptx.cuh"
 #include "base/check.h"

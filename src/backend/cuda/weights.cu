@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "backend/cuda/cuda_ops.h"
-#include "backend/cuda/dequantize.cuh"
+#include "backend/cuda/dequantize_codebooks.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/load_values.cuh"
 #include "backend/cuda/ptx.cuh"

@@ -67,6 +67,17 @@ HWY_INLINE hn::Vec<D> load_block_scale(D d, const char* p) {
   }
 }
 
+/// Loads the scale of the superblock at p.
+template <DType T, class D>
+HWY_INLINE hn::Vec<D> load_superblock_scale(D d, const char* p) {
+  if constexpr (kHasF16Scale<T>) {
+    const auto scale = load_scale(d, p + kScaleAt<T>);
+    return kScaleUnit<T> == 1.0f ? scale : hn::Mul(scale, hn::Set(d, kScaleUnit<T>));
+  } else {
+    return hn::Set(d, reinterpret_cast<const Block<T>*>(p)->scale());
+  }
+}
+
 /// 1 << i for lane i, as far as V reaches. (Highway 1.0.3's Shl does not compile for SSSE3.)
 template <typename V>
 struct BitOfLane {
@@ -119,6 +130,12 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
     const hn::Rebind<int8_t, D> d8;
     for (int k = 0; k < kBlockSize; k += n_lanes) {
       f(k, hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const int8_t*>(p) + 2 + k)));
+    }
+  } else if constexpr (kHasPartWords<T>) {
+    const LevelWords words = reinterpret_cast<const Block<T>*>(p)->part_words(part);
+    const hn::Rebind<int8_t, D> d8;
+    for (int k = 0; k < kBlockSize; k += n_lanes) {
+      f(k, hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const int8_t*>(words.data()) + k)));
     }
   } else if constexpr (T == DType::q4_0) {
     decode_nibbles(d, p + offsetof(BlockQ4_0, qs),
@@ -185,7 +202,7 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
 template <DType T, class D, class F>
 HWY_INLINE void decode_part(D d, const char* p, int part, F&& f) {
   const hn::Rebind<int32_t, D> di;
-  const auto scale = load_scale(d, p + kScaleAt<T>);
+  const auto scale = load_superblock_scale<T>(d, p);
   const auto scales = reinterpret_cast<const Block<T>*>(p)->unpack_scales();
   const auto scaled = [=](int level_scale) HWY_ATTR {
     return hn::Mul(scale, hn::Set(d, static_cast<float>(level_scale)));

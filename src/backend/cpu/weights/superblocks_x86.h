@@ -19,7 +19,13 @@ namespace snapkv::cpu {
 template <DType T>
 struct X86Superblock {
   using Scales = decltype(std::declval<Block<T>>().unpack_scales());
-  static SNAPKV_AVX2_INLINE float d(const char* p) { return load_f16(p + kScaleAt<T>); }
+  static SNAPKV_AVX2_INLINE float d(const char* p) {
+    if constexpr (!kHasF16Scale<T>) {
+      return reinterpret_cast<const Block<T>*>(p)->scale();
+    } else {
+      return load_f16(p + kScaleAt<T>) * kScaleUnit<T>;
+    }
+  }
   static SNAPKV_AVX2_INLINE float min(const char* p) { return load_f16(p + kMinAt<T>); }
   static SNAPKV_AVX2_INLINE Scales scales(const char* p) {
     return reinterpret_cast<const Block<T>*>(p)->unpack_scales();
@@ -284,6 +290,17 @@ struct X86Block<DType::iq4_xs> : X86Superblock<DType::iq4_xs> {
     const __m512i bytes =
         _mm512_shuffle_epi8(_mm512_set1_epi64(static_cast<int64_t>(scales(p).scales)), order);
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_srai_epi32(bytes, 24)), _mm512_set1_ps(d(p)));
+  }
+};
+
+// ---------------------------------------------------------------- types with codebooks
+
+template <DType T>
+requires kHasPartWords<T>
+struct X86Block<T> : X86Superblock<T> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
+    const LevelWords words = reinterpret_cast<const Block<T>*>(p)->part_words(part);
+    return X86Superblock<T>::join(words[0], words[1], words[2], words[3]);
   }
 };
 

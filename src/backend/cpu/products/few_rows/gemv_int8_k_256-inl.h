@@ -76,14 +76,24 @@ SNAPKV_256_INLINE __m256i prepare_factors(const typename X86Block<T>::PairScales
   }
 }
 
-/// Loads the f16 scales of two rows, and with kHasMin the minima: d0, dmin0, d1, dmin1.
+/// The scales and minima of load_d() where they are f16 numbers.
 template <DType T>
-SNAPKV_256_INLINE __m128 load_d(const char* p0, const char* p1) {
+SNAPKV_256_INLINE __m128 load_f16_d(const char* p0, const char* p1) {
   using Word = std::conditional_t<kHasMin<T>, uint32_t, uint16_t>;
   if constexpr (kHasMin<T>) static_assert(kMinAt<T> == kScaleAt<T> + 2);
   const uint64_t first = load_word<Word>(p0 + kScaleAt<T>);
   const uint64_t second = load_word<Word>(p1 + kScaleAt<T>);
   return _mm_cvtph_ps(_mm_cvtsi64_si128(static_cast<int64_t>(first | second << 32)));
+}
+
+/// Loads the scales of two rows, and with kHasMin the minima: d0, dmin0, d1, dmin1.
+template <DType T>
+SNAPKV_256_INLINE __m128 load_d(const char* p0, const char* p1) {
+  if constexpr (kHasPartWords<T>) {
+    return _mm_setr_ps(X86Block<T>::d(p0), 0.0f, X86Block<T>::d(p1), 0.0f);
+  } else {
+    return load_f16_d<T>(p0, p1);
+  }
 }
 
 /// Computes the factors of two rows' superblocks; adds what is to be subtracted from the sums to

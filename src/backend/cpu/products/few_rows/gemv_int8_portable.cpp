@@ -116,7 +116,7 @@ void multiply_n(const GemvCall& c) {
         hn::Vec<F32x4> scale;
         if constexpr (kSuperblocks) {
           decode_scaled_part<T>(block, b, scales, add);
-          scale = load_scale(df, block + kScaleAt<T>);
+          scale = load_superblock_scale<T>(df, block);
         } else {
           decode_levels<T>(d, block, 0, add);
           scale = load_block_scale<T>(df, block);
