@@ -135,15 +135,24 @@ bool softcap(const Backend&, const Tensor& x, float cap) {
   return x.numel() > 0;
 }
 
-bool split(const Backend&, const Tensor& x, std::span<const Tensor> parts) {
-  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+// Checks rows and the parts that they consist of.
+bool has_parts(const Backend& backend, const Tensor& x, std::span<const Tensor> parts) {
+  SNAPKV_CHECK(is_activation(backend, x, {kAny, kAny}));
   int64_t d = 0;
   for (const Tensor& part : parts) {
-    SNAPKV_CHECK(is_f32(part, {x.shape[0], kAny}));
+    SNAPKV_CHECK(is_activation(backend, part, {x.shape[0], kAny}));
     d += part.shape[1];
   }
   SNAPKV_CHECK(d == x.shape[1]);
   return x.numel() > 0;
+}
+
+bool split(const Backend& backend, const Tensor& x, std::span<const Tensor> parts) {
+  return has_parts(backend, x, parts);
+}
+
+bool join(const Backend& backend, std::span<const Tensor> parts, const Tensor& out) {
+  return has_parts(backend, out, parts);
 }
 
 void check_sequences(std::span<const SequenceRows> sequences, int64_t n) {
@@ -205,6 +214,18 @@ bool project(const Backend&, const Tensor& x, std::span<const Projection> projec
     SNAPKV_CHECK(is_f32(p.out, {x.shape[0], p.w.shape[0]}));
   }
   return x.shape[0] > 0 && !projections.empty();
+}
+
+bool project_each(const Backend&, const Tensor& x, std::span<const Projection> projections) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+  int64_t n = 0;
+  for (const Projection& p : projections) {
+    SNAPKV_CHECK(is_weight(p.w) && p.w.shape[1] == x.shape[1]);
+    SNAPKV_CHECK(is_bias(p.bias, p.w.shape[0]) && is_f32(p.out, {kAny, p.w.shape[0]}));
+    n += p.out.shape[0];
+  }
+  SNAPKV_CHECK(n == x.shape[0]);
+  return n > 0;
 }
 
 bool pack(const Backend&, const Tensor& weight, const PackedWeight&) {
@@ -312,22 +333,25 @@ bool convert_rows(const Backend&, const RowConversion& c) {
 bool attention_prefill(const Backend& backend, const PrefillAttention& a) {
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_kv_dtype(a.k.dtype) && is_kv(a.k));
-  SNAPKV_CHECK(is_kv(a.v) && a.v.dtype == a.k.dtype && a.v.shape == a.k.shape);
+  SNAPKV_CHECK(is_kv(a.v) && a.v.dtype == a.k.dtype);
   const int64_t n = a.q.shape[0], n_head = a.q.shape[1], n_head_kv = a.k.shape[0];
+  SNAPKV_CHECK(a.v.shape[0] == n_head_kv && a.v.shape[1] == a.k.shape[1]);
   SNAPKV_CHECK(a.q.shape[2] == a.k.shape[2]);
   SNAPKV_CHECK(n_head_kv > 0 && n_head % n_head_kv == 0);
   SNAPKV_CHECK(std::ssize(a.n_past) == n_head_kv && all_within(a.n_past, 0, a.k.shape[1] - n));
-  SNAPKV_CHECK(is_activation(backend, a.out, {n, n_head, a.q.shape[2]}));
+  SNAPKV_CHECK(is_activation(backend, a.out, {n, n_head, a.v.shape[2]}));
   SNAPKV_CHECK(is_variant(a.variant, n_head));
-  return a.q.numel() > 0;
+  return a.out.numel() > 0;
 }
 
 bool attention_decode(const Backend&, const DecodeAttention& a) {
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
-  SNAPKV_CHECK(is_f32(a.out, {a.q.shape[0], a.q.shape[1], a.q.shape[2]}));
+  SNAPKV_CHECK(is_f32(a.out, {a.q.shape[0], a.q.shape[1], kAny}));
   SNAPKV_CHECK(is_cache_dtype(a.kv_dtype, a.q.shape[2]));
+  SNAPKV_CHECK(is_cache_dtype(a.kv_dtype, a.value_dim()));
+  SNAPKV_CHECK(!a.v_in_k || a.value_dim() <= a.q.shape[2]);
   SNAPKV_CHECK(is_variant(a.variant, a.q.shape[1]) && a.variant.window == 0);
-  if (a.q.numel() == 0) return false;
+  if (a.out.numel() == 0) return false;
   const int64_t n_seq = a.q.shape[0], n_heads = std::ssize(a.heads);
   SNAPKV_CHECK(n_heads > 0 && n_heads % n_seq == 0 && a.q.shape[1] % (n_heads / n_seq) == 0);
   for (const HeadRows& head : a.heads) {

@@ -157,10 +157,10 @@ struct AttentionVariant {
 struct PrefillAttention {
   Tensor q;                         // [n, n_head, head_dim] f32
   Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype
-  Tensor v;                         // as k
+  Tensor v;                         // [n_head_kv, capacity, value_dim], as k; may lie in k's rows
   std::span<const int32_t> n_past;  // [n_head_kv]
   float scale = 1.0f;
-  Tensor out;  // [n, n_head, head_dim] f32 or compute dtype
+  Tensor out;  // [n, n_head, value_dim] f32 or compute dtype
   AttentionVariant variant = {};
 };
 
@@ -218,7 +218,7 @@ struct DeltaRule {
 /// The rows of one KV head of one sequence.
 struct HeadRows {
   const void* k = nullptr;  // [n_kv, head_dim] cache dtype, contiguous
-  const void* v = nullptr;
+  const void* v = nullptr;  // [n_kv, value_dim], contiguous unless it lies in k's rows
   int32_t n_kv = 0;  // >= 1
 };
 
@@ -230,8 +230,15 @@ struct DecodeAttention {
   std::span<const HeadRows> heads;  // [n_seq * n_head_kv]
   DType kv_dtype = DType::f16;
   float scale = 1.0f;
-  Tensor out;  // [n_seq, n_head, head_dim] f32
+  Tensor out;  // [n_seq, n_head, value_dim] f32
   AttentionVariant variant = {};
+  /// Whether each row of v lies in the row of k, a whole number of the type's blocks after its
+  /// beginning.
+  bool v_in_k = false;
+
+  int64_t value_dim() const { return out.shape[2]; }
+  /// Bytes from a row of v to the next one.
+  int64_t v_step() const { return row_bytes(kv_dtype, v_in_k ? q.shape[2] : value_dim()); }
 };
 
 /// How votes are smoothed over positions (SnapKV, arXiv 2404.14469, section 4.2).

@@ -13,7 +13,8 @@ KvLayer::KvLayer(KvMeter& meter, const StateShape& shape, DType dtype, std::stri
       dtype_(dtype),
       shape_(shape),
       k_row_bytes_(snapkv::row_bytes(dtype, shape.head_dim_k)),
-      v_row_bytes_(snapkv::row_bytes(dtype, shape.head_dim_v)),
+      v_row_bytes_(stored_value_bytes(dtype, shape)),
+      v_step_(shape.v_in_k ? k_row_bytes_ : v_row_bytes_),
       heads_(shape.n_head),
       saved_(shape.n_head),
       spill_dir_(std::move(spill_dir)) {}
@@ -43,7 +44,10 @@ void KvLayer::lay_out(std::span<const int32_t> capacity) {
   saved_ = heads_;
   k_ = static_cast<char*>(storage_.data());
   v_ = k_ + n_rows * k_row_bytes_;
-  pos_ = reinterpret_cast<int32_t*>(v_ + n_rows * v_row_bytes_);
+  if (shape_.v_in_k && n_rows > 0) {
+    v_ = k_ + k_row_bytes_ - snapkv::row_bytes(dtype_, shape_.head_dim_v);
+  }
+  pos_ = reinterpret_cast<int32_t*>(k_ + n_rows * (k_row_bytes_ + v_row_bytes_));
   meter_->add(bytes());
 }
 
@@ -61,6 +65,7 @@ void KvLayer::swap(KvLayer& other) noexcept {
   std::swap(shape_, other.shape_);
   std::swap(k_row_bytes_, other.k_row_bytes_);
   std::swap(v_row_bytes_, other.v_row_bytes_);
+  std::swap(v_step_, other.v_step_);
   std::swap(heads_, other.heads_);
   std::swap(saved_, other.saved_);
   std::swap(spill_dir_, other.spill_dir_);
@@ -70,7 +75,8 @@ const KvLayer& KvLayer::rows_of(const RowState& other) const {
   const auto* const rows = dynamic_cast<const KvLayer*>(&other);
   SNAPKV_CHECK(rows != nullptr && rows->shape_.n_head == shape_.n_head &&
                rows->shape_.head_dim_k == shape_.head_dim_k &&
-               rows->shape_.head_dim_v == shape_.head_dim_v);
+               rows->shape_.head_dim_v == shape_.head_dim_v &&
+               rows->shape_.v_in_k == shape_.v_in_k);
   return *rows;
 }
 
@@ -102,16 +108,19 @@ bool KvLayer::has_views() const { return block_size(dtype_) == 1 && has_equal_he
 
 KvLayer::Views KvLayer::views() const {
   SNAPKV_CHECK(has_views());
-  const auto view = [this](char* base, int64_t head_dim) {
-    return Tensor(base, dtype_, {n_head_kv(), heads_[0].capacity, head_dim});
+  const auto view = [this](char* base, int64_t head_dim, int64_t step) {
+    Tensor rows(base, dtype_, {n_head_kv(), heads_[0].capacity, head_dim});
+    rows.stride[1] = step;
+    rows.stride[0] = heads_[0].capacity * step;
+    return rows;
   };
-  return {view(k_, shape_.head_dim_k), view(v_, shape_.head_dim_v)};
+  return {view(k_, shape_.head_dim_k, k_row_bytes_), view(v_, shape_.head_dim_v, v_step_)};
 }
 
 void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
                      std::span<const int32_t> pos) {
   const int32_t n = static_cast<int32_t>(pos.size());
-  SNAPKV_CHECK(k.shape[0] == n && v.shape[0] == n);
+  SNAPKV_CHECK(k.shape[0] == n && (shape_.v_in_k || v.shape[0] == n));
   std::vector<void*> k_dst(heads_.size()), v_dst(heads_.size());
   std::vector<int32_t*> pos_dst(heads_.size());
   for (int h = 0; h < n_head_kv(); ++h) {
@@ -123,7 +132,7 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
   }
   ops::store_positions(backend, pos, pos_dst);
   ops::store_rows(backend, k, dtype_, k_dst);
-  ops::store_rows(backend, v, dtype_, v_dst);
+  if (!shape_.v_in_k) ops::store_rows(backend, v, dtype_, v_dst);
   for (Head& head : heads_) head.n_kv += n;  // last, since an op may run out of memory
 }
 
@@ -148,13 +157,10 @@ void KvLayer::append(Backend& backend, const RowState& state, std::span<const in
   if (other.dtype_ == dtype_) {
     for (int h = 0; h < n_head_kv(); ++h) {
       backend.copy(k_dst[h], k_src[h], n_rows[h] * k_row_bytes_);
-      backend.copy(v_dst[h], v_src[h], n_rows[h] * v_row_bytes_);
+      if (!shape_.v_in_k) backend.copy(v_dst[h], v_src[h], n_rows[h] * v_row_bytes_);
     }
   } else {
-    ops::convert_rows(backend,
-                      {k_src, other.dtype_, shape_.head_dim_k, Tensor(), n_rows, dtype_, k_dst});
-    ops::convert_rows(backend,
-                      {v_src, other.dtype_, shape_.head_dim_v, Tensor(), n_rows, dtype_, v_dst});
+    convert(backend, {k_src, v_src}, other.dtype_, Tensor(), n_rows, {k_dst, v_dst});
   }
   // last, since an op may run out of memory
   for (int h = 0; h < n_head_kv(); ++h) heads_[h].n_kv += n_rows[h];
@@ -181,10 +187,9 @@ void KvLayer::keep(Backend& backend, const RowState& state, const Selection& sel
   const std::vector<int32_t>& n = selection.n_kept;
   if (all.dtype_ == dtype_) {
     all.copy_rows(backend, all.k_, k_row_bytes_, rows, n, k_dst);
-    all.copy_rows(backend, all.v_, v_row_bytes_, rows, n, v_dst);
+    if (!shape_.v_in_k) all.copy_rows(backend, all.v_, v_row_bytes_, rows, n, v_dst);
   } else {
-    ops::convert_rows(backend, {k_src, all.dtype_, shape_.head_dim_k, rows, n, dtype_, k_dst});
-    ops::convert_rows(backend, {v_src, all.dtype_, shape_.head_dim_v, rows, n, dtype_, v_dst});
+    convert(backend, {k_src, v_src}, all.dtype_, rows, n, {k_dst, v_dst});
   }
   all.copy_rows(backend, reinterpret_cast<char*>(all.pos_), sizeof(int32_t), rows, n, pos_dst);
 }
@@ -198,11 +203,19 @@ bool KvLayer::take(RowState& all, int64_t n) {
 
 bool KvLayer::reuse(const StateShape& shape, int64_t n) {
   if (shape.n_head != shape_.n_head || shape.head_dim_k != shape_.head_dim_k ||
-      shape.head_dim_v != shape_.head_dim_v || capacity(0) < n) {
+      shape.head_dim_v != shape_.head_dim_v || shape.v_in_k != shape_.v_in_k || capacity(0) < n) {
     return false;
   }
   for (Head& head : heads_) head.n_kv = 0;
   return true;
+}
+
+void KvLayer::convert(Backend& backend, const Rows<const void*>& from, DType dtype,
+                      const Tensor& rows, std::span<const int32_t> n,
+                      const Rows<void*>& to) const {
+  ops::convert_rows(backend, {from.k, dtype, shape_.head_dim_k, rows, n, dtype_, to.k});
+  if (shape_.v_in_k) return;
+  ops::convert_rows(backend, {from.v, dtype, shape_.head_dim_v, rows, n, dtype_, to.v});
 }
 
 void KvLayer::copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,

@@ -36,7 +36,7 @@ class KvLayer : public RowState {
     return k_ + (heads_[head].first + slot) * k_row_bytes_;
   }
   void* v(int head, int32_t slot = 0) const {
-    return v_ + (heads_[head].first + slot) * v_row_bytes_;
+    return v_ + (heads_[head].first + slot) * v_step_;
   }
   int32_t* pos(int head, int32_t slot = 0) const { return pos_ + heads_[head].first + slot; }
   HeadRows rows(int head) const { return {k(head), v(head), heads_[head].n_kv}; }
@@ -74,9 +74,9 @@ class KvLayer : public RowState {
   /// Drops the rows before the last n of each head. Nothing is moved: reserve() reuses their memory
   /// when it makes room.
   void keep_last(int32_t n);
-  /// Bytes of one row of one head: key, value and position.
+  /// Bytes of one row of one head: key, position, and a value unless that is a part of the key.
   static size_t row_bytes(DType dtype, const StateShape& shape) {
-    return snapkv::row_bytes(dtype, shape.head_dim_k) + snapkv::row_bytes(dtype, shape.head_dim_v) +
+    return snapkv::row_bytes(dtype, shape.head_dim_k) + stored_value_bytes(dtype, shape) +
            sizeof(int32_t);
   }
 
@@ -91,12 +91,23 @@ class KvLayer : public RowState {
     int32_t n_kv = 0;
     int32_t capacity = 0;  // counted from slot 0
   };
+  static int64_t stored_value_bytes(DType dtype, const StateShape& shape) {
+    return shape.v_in_k ? 0 : snapkv::row_bytes(dtype, shape.head_dim_v);
+  }
   /// `other` as a layer of rows of the same sizes, which it must be.
   const KvLayer& rows_of(const RowState& other) const;
   /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
   /// Sets the heads' capacities and the places of keys, values and positions in storage_.
   void lay_out(std::span<const int32_t> capacity);
+  /// Where each head's keys and values begin.
+  template <typename Address>
+  struct Rows {
+    std::span<const Address> k, v;
+  };
+  /// Copies n[h] rows of another type, those listed in `rows` unless that is empty.
+  void convert(Backend& backend, const Rows<const void*>& from, DType dtype, const Tensor& rows,
+               std::span<const int32_t> n, const Rows<void*>& to) const;
   /// dst[h] = the n[h] rows of head h listed in `rows`, copied as `bytes` bytes each.
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;
@@ -109,7 +120,9 @@ class KvLayer : public RowState {
   int32_t* pos_ = nullptr;
   DType dtype_ = DType::f16;
   StateShape shape_;
-  int64_t k_row_bytes_ = 0, v_row_bytes_ = 0;
+  int64_t k_row_bytes_ = 0;
+  int64_t v_row_bytes_ = 0;  // of values that are stored; 0: they are parts of the keys
+  int64_t v_step_ = 0;       // from a value to that of the next row
   std::vector<Head> heads_, saved_;  // saved_: of the snapshot
   std::string spill_dir_;            // empty: in the backend's memory
 };

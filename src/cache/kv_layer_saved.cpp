@@ -91,7 +91,9 @@ void KvLayer::save(Backend& backend, const ByteSink& out) const {
     out(bytes);
   };
   for (int h = 0; h < n_head_kv(); ++h) write(k(h), n_kv(h) * k_row_bytes_);
-  for (int h = 0; h < n_head_kv(); ++h) write(v(h), n_kv(h) * v_row_bytes_);
+  for (int h = 0; h < n_head_kv(); ++h) {
+    if (!shape_.v_in_k) write(v(h), n_kv(h) * v_row_bytes_);
+  }
   for (int h = 0; h < n_head_kv(); ++h) write(pos(h), n_kv(h) * sizeof(int32_t));
 }
 
@@ -122,7 +124,7 @@ void KvLayer::load(Backend& backend, const SavedState& saved, int64_t reserve) {
   for (int h = 0; h < n_head_kv(); ++h) {
     const int64_t n = heads_[h].n_kv = from.n_kv(h);
     backend.upload(k(h), from.k(h), n * k_row_bytes_);
-    backend.upload(v(h), from.v(h), n * v_row_bytes_);
+    if (!shape_.v_in_k) backend.upload(v(h), from.v(h), n * v_row_bytes_);
     backend.upload(pos(h), from.pos(h), n * sizeof(int32_t));
   }
 }

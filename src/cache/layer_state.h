@@ -41,6 +41,8 @@ struct StateShape {
   int64_t head_dim_k = 0;  // of a key
   int64_t head_dim_v = 0;  // of a value
   int64_t window = 0;      // of a sliding window: the number of last tokens that are seen; 0: all
+  /// Whether values are the last head_dim_v values of the keys, and so are not stored themselves.
+  bool v_in_k = false;
 
   /// Of a state that does not grow with the tokens, and has no rows: how many f32 values it has.
   int64_t n_recurrent = 0;
@@ -135,8 +137,8 @@ class RowState : public LayerState {
   int64_t last_cut(int64_t n) const override { return n; }  // each row is a token's
 
   // ---- tokens
-  /// Appends n tokens: k [n, n_head, head_dim_k] f32 (after RoPE), v [n, n_head, head_dim_v] f32,
-  /// and their true positions [n]. There must be room.
+  /// Appends n tokens: k [n, n_head, head_dim_k] f32 (after RoPE), v [n, n_head, head_dim_v] f32
+  /// (not read with StateShape::v_in_k), and their true positions [n]. There must be room.
   virtual void append(Backend& backend, const Tensor& k, const Tensor& v,
                       std::span<const int32_t> pos) = 0;
   /// Appends rows of `other`, converted to this type: in each head h at most `most` of them, from
@@ -160,7 +162,9 @@ class RowState : public LayerState {
   /// Whether policies can read it: its type is not quantized, and all heads have the same capacity.
   virtual bool has_views() const = 0;
   struct Views {
-    Tensor k, v;  // [n_head, capacity, head_dim_k] and [n_head, capacity, head_dim_v]
+    /// [n_head, capacity, head_dim_k] and [n_head, capacity, head_dim_v]. With StateShape::v_in_k, v
+    /// is a part of k's rows.
+    Tensor k, v;
   };
   /// Copies nothing. has_views() must hold.
   virtual Views views() const = 0;

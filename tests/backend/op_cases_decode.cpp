@@ -21,26 +21,36 @@ struct Decode {
   float q_scale = 1.0f;
   int64_t shift = 0;  // bytes before each head's rows
   Variant variant = {};
+  int64_t value_dim = 0;  // 0: head_dim
+  bool v_in_k = false;    // values are the last ones of the keys
 
   std::string name() const {
-    return fmt::format("{} rows of {} x {} {}{}{}", n_kv[0][0], n_group, head_dim, snapkv::name(kv),
+    const std::string values = value_dim > 0 ? fmt::format(" and {}", value_dim) : "";
+    return fmt::format("{} rows of {} x {}{}{} {}{}{}", n_kv[0][0], n_group, head_dim, values,
+                       v_in_k ? " of these" : "", snapkv::name(kv),
                        shift > 0 ? fmt::format(" at {}", shift) : "", variant.name());
   }
+  int64_t n_value() const { return value_dim > 0 ? value_dim : head_dim; }
 };
 
 /// The rows of each head, in separate memory that ends right after them.
 struct DecodeTensors {
   DecodeTensors(const Place& at, const Decode& s) {
     uint64_t seed = 2;
-    const auto rows = [&](int32_t n) {
-      const TestTensor t = random_tensor({n, s.head_dim}, ++seed, s.kv);
+    const auto rows = [&](int32_t n, int64_t width) {
+      const TestTensor t = random_tensor({n, width}, ++seed, s.kv);
       memory.push_back(at.backend.allocate(s.shift + t.bytes(), "test rows"));
       char* data = static_cast<char*>(memory.back().data()) + s.shift;
       at.backend.upload(data, t.data(), t.bytes());
       return data;
     };
     for (const auto& sequence : s.n_kv) {
-      for (const int32_t n : sequence) heads.push_back({rows(n), rows(n), n});
+      for (const int32_t n : sequence) {
+        const char* const k = rows(n, s.head_dim);
+        const char* const v = s.v_in_k ? k + row_bytes(s.kv, s.head_dim - s.n_value())
+                                       : rows(n, s.n_value());
+        heads.push_back({k, v, n});
+      }
     }
   }
   std::vector<Buffer> memory;
@@ -52,10 +62,10 @@ Results run(const Place& at, const Decode& s) {
   const int64_t n_head = std::ssize(s.n_kv[0]) * s.n_group;
   const DeviceTensor q =
       at.put(random_tensor({std::ssize(s.n_kv), n_head, s.head_dim}, 1, DType::f32, s.q_scale));
-  const DeviceTensor out = at.zeros({std::ssize(s.n_kv), n_head, s.head_dim});
+  const DeviceTensor out = at.zeros({std::ssize(s.n_kv), n_head, s.n_value()});
   const DeviceTensor sinks = at.put(sinks_of(n_head));
   const float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
-  ops::attention_decode(at, {q, t.heads, s.kv, scale, out, s.variant.on(sinks)});
+  ops::attention_decode(at, {q, t.heads, s.kv, scale, out, s.variant.on(sinks), s.v_in_k});
   return out.host();
 }
 
@@ -99,6 +109,16 @@ void add_decode_shapes(OpCases& cases) {
       if (kv == DType::f32 && shift % 4 != 0) continue;
       add(cases, {2, 64, {{37}}, kv, 1.0f, shift});
     }
+  }
+  // Values of another width than the keys', also those of latent attention within the keys.
+  for (const DType kv : kCacheTypes) {
+    for (const auto& [head_dim, value_dim] : {std::pair{64, 32}, {32, 96}, {192, 128}}) {
+      add(cases, {3, head_dim, {{70, 5}, {1, 300}}, kv, 1.0f, 0, {}, value_dim});
+    }
+    add(cases, {4, 96, {{70, 5}, {1, 300}}, kv, 1.0f, 0, {}, 64, true});
+    add(cases, {5, 96, {{70}}, kv, 1.0f, 0, {0, 0, true}, 32, true});
+    add(cases, {16, 576, {{37}, {130}}, kv, 1.0f, 0, {}, 512, true});
+    add(cases, {16, 576, {{1500}, {127}}, kv, 1.0f, 0, {}, 512, true}).only_fast();
   }
   add(cases, {12, 256, {{37}}});
   add(cases, {12, 256, {{37}}, DType::q8_0});

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Cases for matrix products of few rows and of many.
+#include <fmt/ranges.h>
+
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "tests/backend/op_cases.h"
 
@@ -247,6 +250,59 @@ OpCases project_cases() {
             })
         .equals([=](const Place& at) { return run(at, false); });
   }
+  return cases;
+}
+
+// Each projection multiplies rows of its own, as project() would.
+OpCases project_each_cases() {
+  OpCases cases;
+  const auto add_each = [&](DType type, const std::vector<int64_t>& rows, int64_t n_out,
+                            int64_t n_in) {
+    const auto make = [=](const Place& at, uint64_t i) {
+      return Operands(at, {type, rows[i], n_out, n_in, i % 2 == 1, i % 3 == 2}, 10 * i + 2);
+    };
+    const auto x = [=] {
+      int64_t n = 0;
+      for (const int64_t some : rows) n += some;
+      return random_tensor({n, n_in}, 1);
+    };
+    const auto results = [](const std::vector<Operands>& all) {
+      Results out;
+      for (const Operands& o : all) out.push_back(o.out.host());
+      return out;
+    };
+    cases
+        .emplace_back(
+            fmt::format("{} rows x [{}, {}] {}", fmt::join(rows, ", "), n_out, n_in, name(type)),
+            [=](const Place& at) {
+              std::vector<Operands> all;
+              std::vector<Projection> projections;
+              for (size_t i = 0; i < rows.size(); ++i) {
+                all.push_back(make(at, i));
+                projections.push_back(all.back().projection);
+              }
+              const DeviceTensor in = at.put(x());
+              ops::project_each(at, in, projections);
+              return results(all);
+            },
+            rounding(type, n_in))
+        .equals([=](const Place& at) {
+          const DeviceTensor in = at.put(x());
+          std::vector<Operands> all;
+          for (int64_t begin = 0; const int64_t n : rows) {
+            all.push_back(make(at, all.size()));
+            ops::project(at, in.view().slice(begin, begin + n), std::array{all.back().projection});
+            begin += n;
+          }
+          return results(all);
+        });
+  };
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
+    add_each(type, {1, 1, 1, 1}, 48, 96);
+    add_each(type, {3, 3}, 37, 64);
+    add_each(type, {2, 0, 7}, 5, 128);
+  }
+  add_each(DType::q4_k, {1, 1}, 130, 512);
   return cases;
 }
 

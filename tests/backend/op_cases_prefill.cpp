@@ -22,18 +22,23 @@ struct Prefill {
   DType kv = DType::f16;
   float q_scale = 1.0f;
   Variant variant = {};
+  int64_t value_dim = 0;  // 0: head_dim
+  bool v_in_k = false;    // values are the last ones of the keys
 
   std::string name() const {
-    return fmt::format("{} after {} x {} x {} x {} {}{}", n, n_past[0], n_head_kv, n_group,
-                       head_dim, snapkv::name(kv), variant.name());
+    const std::string values = value_dim > 0 ? fmt::format(" and {}", value_dim) : "";
+    return fmt::format("{} after {} x {} x {} x {}{}{} {}{}", n, n_past[0], n_head_kv, n_group,
+                       head_dim, values, v_in_k ? " of these" : "", snapkv::name(kv),
+                       variant.name());
   }
+  int64_t n_value() const { return value_dim > 0 ? value_dim : head_dim; }
   int64_t capacity() const { return *std::max_element(n_past.begin(), n_past.end()) + n; }
   TestTensor q() const {
     return random_tensor({n, n_head_kv * n_group, head_dim}, 1, DType::f32, q_scale);
   }
   /// Rows for a seed: 2 for keys, 3 for values.
   TestTensor rows(uint64_t seed) const {
-    return random_tensor({n_head_kv, capacity(), head_dim}, seed, kv);
+    return random_tensor({n_head_kv, capacity(), seed == 3 ? n_value() : head_dim}, seed, kv);
   }
 };
 
@@ -55,14 +60,20 @@ struct PrefillTensors {
   DeviceTensor q, k, v, out, sinks;
 };
 PrefillTensors put(const Place& at, const Prefill& s) {
-  const TestTensor q = s.q();
-  return {at.put(q), at.put(s.rows(2)), at.put(s.rows(3)), at.zeros(q.shape()),
-          at.put(sinks_of(s.n_head_kv * s.n_group))};
+  const int64_t n_head = s.n_head_kv * s.n_group;
+  return {at.put(s.q()), at.put(s.rows(2)), at.put(s.rows(3)),
+          at.zeros({s.n, n_head, s.n_value()}), at.put(sinks_of(n_head))};
 }
 PrefillAttention arguments(const Prefill& s, const PrefillTensors& t) {
+  Tensor v = t.v;
+  if (s.v_in_k) {
+    v = t.k;
+    v.data = t.k.view().at<char>(0) + row_bytes(s.kv, s.head_dim - s.n_value());
+    v.shape[2] = s.n_value();
+  }
   return {t.q,
           t.k,
-          t.v,
+          v,
           s.n_past,
           1.0f / std::sqrt(static_cast<float>(s.head_dim)),
           t.out,
@@ -168,6 +179,20 @@ void add_prefill_shapes(OpCases& cases) {
   add(cases, {0, 2, 2, 64, {3, 4}});
 }
 
+/// Values of another width than the keys', also those of latent attention within the keys.
+void add_value_widths(OpCases& cases) {
+  for (const DType kv : kKvTypes) {
+    for (const auto& [head_dim, value_dim] : {std::pair{64, 32}, {32, 72}, {192, 128}}) {
+      add(cases, {9, 2, 3, head_dim, {70, 5}, kv, 1.0f, {}, value_dim});
+    }
+    add(cases, {21, 1, 4, 48, {130}, kv, 1.0f, {}, 32, true});
+    add(cases, {5, 2, 3, 40, {3, 90}, kv, 1.0f, {0, 0, true}, 24, true});
+    add(cases, {3, 1, 5, 40, {90}, kv, 1.0f, {30, 0, false}, 24, true});
+    add(cases, {5, 1, 16, 576, {300}, kv, 1.0f, {}, 512, true}).only_fast();
+    add(cases, {3, 1, 2, 576, {30}, kv, 1.0f, {}, 512, true});
+  }
+}
+
 /// Runs with every key's score above those before it, so that running maxima change.
 Results run_rising(const Place& at, const Prefill& s) {
   std::vector<float> k = s.rows(2).values();
@@ -188,6 +213,7 @@ Results run_rising(const Place& at, const Prefill& s) {
 OpCases attention_prefill_cases() {
   OpCases cases;
   add_prefill_shapes(cases);
+  add_value_widths(cases);
   for (const DType kv : kKvTypes) {
     const Prefill chunked{50, 2, 2, 64, {90, 3}, kv};
     add(cases, chunked).equals([=](const Place& at) { return run_in_chunks(at, chunked); });

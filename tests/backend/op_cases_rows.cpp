@@ -364,23 +364,63 @@ OpCases short_conv_cases() {
   return cases;
 }
 
-// The same values in another place.
-OpCases split_cases() {
-  OpCases cases;
+namespace {
+
+/// Calls f(n, widths of the parts, whether they have the compute type, whether the whole has).
+template <typename F>
+void for_parts(F f) {
   for (const int64_t n : {0, 1, 40}) {
-    for (const std::vector<int64_t>& widths : {std::vector<int64_t>{5}, {1, 2}, {64, 64}, {3, 0, 500}}) {
-      cases.emplace_back(
-          fmt::format("{} rows into {}", n, fmt::join(widths, ", ")),
-          [=](const Place& at) -> Results {
-            const DeviceTensor x = at.put(random_tensor({n, sum(widths)}, 1));
-            std::vector<DeviceTensor> parts;
-            for (const int64_t width : widths) parts.push_back(at.zeros({n, width}));
-            ops::split(at, x, std::vector<Tensor>(parts.begin(), parts.end()));
-            return parts;
-          },
-          Bound{});
+    for (const std::vector<int64_t>& widths :
+         {std::vector<int64_t>{5}, {1, 2}, {64, 64}, {3, 0, 500}, {128, 64, 128, 64}}) {
+      for (const int types : {0, 1, 2, 3}) f(n, widths, types % 2 == 1, types / 2 == 1);
     }
   }
+}
+std::string name_of(int64_t n, const std::vector<int64_t>& widths, bool round_parts, bool round) {
+  return fmt::format("{} rows{} of {}{}", n, round ? " in the compute type" : "",
+                     fmt::join(widths, ", "), round_parts ? " in the compute type" : "");
+}
+
+}  // namespace
+
+// The same values in another place, perhaps rounded.
+OpCases split_cases() {
+  OpCases cases;
+  for_parts([&](int64_t n, const std::vector<int64_t>& widths, bool round_parts, bool round) {
+    cases.emplace_back(
+        name_of(n, widths, round_parts, round),
+        [=](const Place& at) -> Results {
+          const TestTensor values = random_tensor({n, sum(widths)}, 1);
+          const DeviceTensor x = round ? at.put_compute(values) : at.put(values);
+          const DType type = round_parts ? at.backend.compute_dtype() : DType::f32;
+          std::vector<DeviceTensor> parts;
+          for (const int64_t width : widths) parts.push_back(at.zeros({n, width}, type));
+          ops::split(at, x, std::vector<Tensor>(parts.begin(), parts.end()));
+          return parts;
+        },
+        rounded_if(round_parts && !round, {}));
+  });
+  return cases;
+}
+
+OpCases join_cases() {
+  OpCases cases;
+  for_parts([&](int64_t n, const std::vector<int64_t>& widths, bool round_parts, bool round) {
+    cases.emplace_back(
+        name_of(n, widths, round_parts, round),
+        [=](const Place& at) -> Results {
+          std::vector<DeviceTensor> parts;
+          for (const int64_t width : widths) {
+            const TestTensor values = random_tensor({n, width}, parts.size() + 1);
+            parts.push_back(round_parts ? at.put_compute(values) : at.put(values));
+          }
+          const DType type = round ? at.backend.compute_dtype() : DType::f32;
+          const DeviceTensor out = at.zeros({n, sum(widths)}, type);
+          ops::join(at, std::vector<Tensor>(parts.begin(), parts.end()), out);
+          return out.host();
+        },
+        rounded_if(round && !round_parts, {}));
+  });
   return cases;
 }
 

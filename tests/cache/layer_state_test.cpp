@@ -22,6 +22,9 @@ constexpr StateShape kWideValues = {
 constexpr StateShape kWindowed = {
     .n_head = kHeads, .head_dim_k = kHeadDim, .head_dim_v = kHeadDim, .window = kWindow};
 
+constexpr StateShape kValuesInKeys = {
+    .n_head = kHeads, .head_dim_k = kHeadDim + 2, .head_dim_v = kHeadDim, .v_in_k = true};
+
 std::vector<int32_t> range(int32_t begin, int32_t end) {
   std::vector<int32_t> all(end - begin);
   std::iota(all.begin(), all.end(), begin);
@@ -68,9 +71,10 @@ class LayerStateTest : public testing::TestWithParam<StateShape> {
       EXPECT_EQ(state.positions(*backend_, h), positions);
       ASSERT_EQ(heads[h].n_kv, std::ssize(positions));
       for (size_t i = 0; i < positions.size(); ++i) {
-        EXPECT_EQ(static_cast<const float*>(heads[h].k)[i * kHeadDim], positions[i]);
-        EXPECT_EQ(static_cast<const float*>(heads[h].v)[i * GetParam().head_dim_v + 3],
-                  positions[i]);
+        const StateShape& shape = GetParam();
+        const int64_t v_step = shape.v_in_k ? shape.head_dim_k : shape.head_dim_v;
+        EXPECT_EQ(static_cast<const float*>(heads[h].k)[i * shape.head_dim_k], positions[i]);
+        EXPECT_EQ(static_cast<const float*>(heads[h].v)[i * v_step + 3], positions[i]);
       }
     }
     EXPECT_EQ(state.bytes_used(), GetParam().bytes(DType::f32, std::ssize(positions)));
@@ -187,9 +191,10 @@ TEST_P(LayerStateTest, ComesBackFromAFile) {
   refused(other, 7, DType::f32, "position 0 comes after");
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LayerStateTest, testing::Values(kFull, kWideValues, kWindowed),
+INSTANTIATE_TEST_SUITE_P(Kinds, LayerStateTest, testing::Values(kFull, kWideValues, kWindowed, kValuesInKeys),
                          [](const auto& kind) {
                            if (kind.param.window > 0) return "Window";
+                           if (kind.param.v_in_k) return "ValuesInKeys";
                            return kind.param == kFull ? "Rows" : "WideValues";
                          });
 

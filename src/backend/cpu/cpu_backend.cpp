@@ -64,6 +64,9 @@ class CpuKernels final : public Kernels {
   size_t project_workspace(const Tensor& x, std::span<const Projection> projections) override {
     return cpu::project_workspace(ctx_, x, projections);
   }
+  size_t project_each_workspace(const Tensor& x, std::span<const Projection> projections) override {
+    return cpu::project_each_workspace(ctx_, x, projections);
+  }
   size_t pack_workspace(const Tensor& weight, PackedWeight& packed) override {
     return cpu::pack_workspace(ctx_, weight, packed);
   }

@@ -19,6 +19,8 @@ size_t rope_workspace(const CpuContext& ctx, const Tensor& x, std::span<const in
 size_t delta_rule_workspace(const CpuContext& ctx, const DeltaRule& r);
 size_t project_workspace(const CpuContext& ctx, const Tensor& x,
                          std::span<const Projection> projections);
+size_t project_each_workspace(const CpuContext& ctx, const Tensor& x,
+                              std::span<const Projection> projections);
 size_t pack_workspace(const CpuContext& ctx, const Tensor& weight, const PackedWeight& packed);
 size_t project_packed_workspace(const CpuContext& ctx, const Tensor& x, const PackedWeight& weight,
                                 const Tensor& bias, const Tensor& out, bool accumulate);

@@ -11,7 +11,8 @@
 // to 8 queries use the other 8 rows for the low parts, which costs nothing, and 9 to 16 take two
 // products.
 //   error of a product, f16: 2^-22 of the largest factor; bf16 and q8_0: 2^-17 of each factor.
-// f32 rows, and shapes that the tensor cores' kernel has no instance for, use decode_plain.cuh.
+// f32 rows, values of another width or within the keys, and shapes that the tensor cores' kernel has
+// no instance for, use decode_plain.cuh.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -270,21 +271,21 @@ __global__ void __launch_bounds__(kMaxSplits) combine_kernel(const DecodeArgumen
   sum = warp_sum(lane < kWarps ? of_warps[1][lane] : 0.0f);
   if (sink != -INFINITY) sum += a.unit * exp2f(sink - max);
 
-  const int n_columns = min(a.head_dim, kMaxSplits), n_slices = kMaxSplits / n_columns;
+  const int n_columns = min(a.value_dim, kMaxSplits), n_slices = kMaxSplits / n_columns;
   const int column = i % n_columns, slice = i / n_columns;
-  for (int first = 0; first < a.head_dim; first += n_columns) {
+  for (int first = 0; first < a.value_dim; first += n_columns) {
     const int d = first + column;
     float value = 0.0f;
-    if (slice < n_slices && d < a.head_dim) {
-      const float* sums = a.sums + head * a.n_splits * a.head_dim + d;
+    if (slice < n_slices && d < a.value_dim) {
+      const float* sums = a.sums + head * a.n_splits * a.value_dim + d;
 #pragma unroll 8
-      for (int s = slice; s < n; s += n_slices) value += weights[s] * sums[s * a.head_dim];
+      for (int s = slice; s < n; s += n_slices) value += weights[s] * sums[s * a.value_dim];
     }
     columns[i] = value;
     __syncthreads();
-    if (slice == 0 && d < a.head_dim) {
+    if (slice == 0 && d < a.value_dim) {
       for (int other = 1; other < n_slices; ++other) value += columns[other * n_columns + column];
-      a.out[head * a.head_dim + d] = value / sum;
+      a.out[head * a.value_dim + d] = value / sum;
     }
     __syncthreads();
   }
@@ -325,7 +326,7 @@ void run_tensor(const Context& ctx, DecodeArguments a, int64_t n_seq) {
 template <typename Kv, int kVec, int kGroup>
 void run_plain(const Context& ctx, DecodeArguments a, int64_t n_seq) {
   a.n_passes = static_cast<int>(div_up(a.n_group, kGroup));
-  const int columns = a.head_dim + kSplitStep + PlainShape(a.head_dim).n_columns;
+  const int columns = a.head_dim + kSplitStep + PlainShape(a.value_dim).n_columns;
   const size_t shared = static_cast<size_t>(kGroup) * columns * sizeof(float);
   if constexpr (kGroup > 1) {
     constexpr int kSmaller = kGroup > 8 ? 8 : kGroup > 4 ? 4 : 1;
@@ -370,20 +371,23 @@ void attention_decode(Context& ctx, const DecodeAttention& in) {
   a.n_head_kv = static_cast<int>(n_heads / n_seq);
   a.n_group = static_cast<int>(n_head / a.n_head_kv);
   a.head_dim = static_cast<int>(head_dim);
+  a.value_dim = static_cast<int>(in.value_dim());
+  a.v_step = static_cast<int>(in.v_step());
   a.scale = in.scale * kLog2E;
   a.variant = make_variant(ctx, in.variant);
   a.split_rows = split_rows(ctx, n_rows, n_heads);
   a.n_splits = static_cast<int>(div_up(n_rows, a.split_rows));
   if (a.n_splits > 1) {
     const int64_t n = n_seq * n_head * a.n_splits;
-    a.ranges = static_cast<float2*>(ctx.scratch(n * (sizeof(float2) + head_dim * sizeof(float))));
+    a.ranges =
+        static_cast<float2*>(ctx.scratch(n * (sizeof(float2) + in.value_dim() * sizeof(float))));
     a.sums = reinterpret_cast<float*>(a.ranges + n);
   }
   a.heads = ctx.put(in.heads);
 
   const bool aligned = is_aligned(in);
-  const bool tensor =
-      head_dim <= 256 && in.kv_dtype != DType::f32 && (aligned || in.kv_dtype == DType::q8_0);
+  const bool tensor = head_dim <= 256 && in.value_dim() == head_dim && !in.v_in_k &&
+                      in.kv_dtype != DType::f32 && (aligned || in.kv_dtype == DType::q8_0);
   a.unit = tensor ? std::exp2(kProbabilityBits) : 1.0f;
   switch (in.kv_dtype) {
     case DType::f16:

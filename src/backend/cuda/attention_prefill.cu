@@ -17,7 +17,7 @@
 // reaches 330 TFLOP/s at head_dim 128; with 256 rows in a block, 32 or 128 keys in a tile, or 16
 // rows in a warp it is as fast or slower.
 //
-// f32 rows, and head_dim > 256: prefill_plain.cuh, with f32 arithmetic throughout, limited by FMA
+// f32 rows, head_dim > 256 and values of another width: prefill_plain.cuh, with f32 arithmetic throughout, limited by FMA
 // and shared memory.
 #include <algorithm>
 #include <cmath>
@@ -172,9 +172,10 @@ void run_mma(Context& ctx, PrefillArguments a, int longest) {
 
 template <typename T>
 void run_plain(Context& ctx, PrefillArguments a) {
-  const size_t shared_bytes = plain_shared_floats(a.head_dim) * sizeof(float);
+  const int dim = std::max(a.head_dim, a.value_dim);
+  const size_t shared_bytes = plain_shared_floats(dim) * sizeof(float);
   if (shared_bytes > ctx.max_shared_bytes()) {
-    throw Error(ErrorCode::kRuntime, "attention with head_dim " + std::to_string(a.head_dim) +
+    throw Error(ErrorCode::kRuntime, "attention with head_dim " + std::to_string(dim) +
                                          " needs " + std::to_string(shared_bytes) +
                                          " bytes of shared memory, " + ctx.device_name() + " has " +
                                          std::to_string(ctx.max_shared_bytes()));
@@ -188,7 +189,9 @@ void run_plain(Context& ctx, PrefillArguments a) {
 template <typename T>
 void run(Context& ctx, const PrefillArguments& a, int longest) {
   using Wide = PrefillShape<T, 256, 8, 1, 64, 1>;  // 192 KiB of shared memory
-  if (a.head_dim <= 64) {
+  if (a.value_dim != a.head_dim) {
+    run_plain<T>(ctx, a);
+  } else if (a.head_dim <= 64) {
     run_mma<PrefillShape<T, 64, 4, 2, 64, 2>>(ctx, a, longest);
   } else if (a.head_dim <= 96) {
     run_mma<PrefillShape<T, 96, 4, 2, 64, 2>>(ctx, a, longest);
@@ -222,6 +225,7 @@ void attention_prefill(Context& ctx, const PrefillAttention& t) {
   a.n_head_kv = static_cast<int>(t.k.shape[0]);
   a.n_group = static_cast<int>(t.q.shape[1] / t.k.shape[0]);
   a.head_dim = static_cast<int>(t.q.shape[2]);
+  a.value_dim = static_cast<int>(t.v.shape[2]);
   a.scale_log2 = t.scale * kLog2E;
   a.n_split = 1;
   a.out_bf16 = t.out.dtype == DType::bf16;

@@ -55,9 +55,9 @@ __device__ __forceinline__ void sum_values(float (&v)[n], int lane) {
 /// idle.
 struct PlainShape {
   int n_slices, n_columns;
-  __host__ __device__ explicit PlainShape(int head_dim)
-      : n_slices(head_dim < kPlainThreads ? kPlainThreads / head_dim : 1),
-        n_columns(n_slices * head_dim) {}
+  __host__ __device__ explicit PlainShape(int value_dim)
+      : n_slices(value_dim < kPlainThreads ? kPlainThreads / value_dim : 1),
+        n_columns(n_slices * value_dim) {}
 };
 
 // Tiles of kSplitStep rows. Scores: a warp takes a few rows at once, with its lanes along head_dim.
@@ -71,9 +71,10 @@ __global__ void __launch_bounds__(kPlainThreads) plain_kernel(const DecodeArgume
   __shared__ float maxima[kGroup], sums[kGroup], factors[kGroup];
   const Work w = block_work<kGroup>(a);
   if (w.begin >= w.end) return;
-  const PlainShape shape(a.head_dim);
+  const PlainShape shape(a.value_dim);
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
   const int64_t stride = row_elements<Kv>(a.head_dim);
+  const int64_t v_stride = a.v_step / static_cast<int64_t>(sizeof(Kv));
   const auto* k = static_cast<const Kv*>(w.rows.k);
   const auto* v = static_cast<const Kv*>(w.rows.v);
   float* q = reinterpret_cast<float*>(dynamic_shared());
@@ -138,11 +139,11 @@ __global__ void __launch_bounds__(kPlainThreads) plain_kernel(const DecodeArgume
       float sum[kGroup];
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) sum[j] = acc[j * shape.n_columns + column] * factors[j];
-      const int d = column % a.head_dim;
+      const int d = column % a.value_dim;
 #pragma unroll 4
-      for (int r = column / a.head_dim; r < n; r += shape.n_slices) {
+      for (int r = column / a.value_dim; r < n; r += shape.n_slices) {
         float x[1];
-        load_values(v + (row + r) * stride, d, x);
+        load_values(v + (row + r) * v_stride, d, x);
 #pragma unroll
         for (int j = 0; j < kGroup; ++j) sum[j] += p[j * kSplitStep + r] * x[0];
       }
@@ -151,11 +152,11 @@ __global__ void __launch_bounds__(kPlainThreads) plain_kernel(const DecodeArgume
     }
     __syncthreads();
   }
-  for (int i = threadIdx.x; i < w.n_queries * a.head_dim; i += kPlainThreads) {
-    const int j = i / a.head_dim, d = i % a.head_dim;
+  for (int i = threadIdx.x; i < w.n_queries * a.value_dim; i += kPlainThreads) {
+    const int j = i / a.value_dim, d = i % a.value_dim;
     float value = 0.0f;
     for (int slice = 0; slice < shape.n_slices; ++slice) {
-      value += acc[j * shape.n_columns + slice * a.head_dim + d];
+      value += acc[j * shape.n_columns + slice * a.value_dim + d];
     }
     store_result(a, w.head + j, d, value, maxima[j], sums[j]);
   }

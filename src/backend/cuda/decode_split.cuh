@@ -16,10 +16,11 @@ constexpr int kSplitStep = 64;  // rows of a split are a multiple of it: a tile 
 struct DecodeArguments {
   const float* q;         // [n_seq, n_head, head_dim]
   const HeadRows* heads;  // [n_seq, n_head_kv]
-  float* out;             // [n_seq, n_head, head_dim]
-  float* sums;            // [n_seq * n_head, n_splits, head_dim], of exp2(score - max) v
+  float* out;             // [n_seq, n_head, value_dim]
+  float* sums;            // [n_seq * n_head, n_splits, value_dim], of exp2(score - max) v
   float2* ranges;         // [n_seq * n_head, n_splits]: max, sum of exp2(score - max)
   int n_head_kv, n_group, head_dim, n_passes, split_rows, n_splits;
+  int value_dim, v_step;  // head_dim, except in the plain kernel; bytes from a row of v to the next
   float scale;  // makes scores in units of log 2
   float unit;   // how much a probability of 1 adds to a sum
   Variant variant;
@@ -60,11 +61,11 @@ __device__ __forceinline__ void store_result(const DecodeArguments& a, int64_t h
                                              float value, float max, float sum) {
   if (a.n_splits == 1) {
     const float factor = with_sink(a.sink(head), max, sum, a.unit);
-    a.out[head * a.head_dim + d] = value * factor / sum;
+    a.out[head * a.value_dim + d] = value * factor / sum;
     return;
   }
   const int64_t at = head * a.n_splits + blockIdx.x;
-  a.sums[at * a.head_dim + d] = value;
+  a.sums[at * a.value_dim + d] = value;
   if (d == 0) a.ranges[at] = make_float2(max, sum);
 }
 

@@ -12,13 +12,14 @@ namespace snapkv::cuda {
 struct PrefillArguments {
   const float* q;  // [n, n_head, head_dim]
   const void* k;   // [n_head_kv, capacity, head_dim], strides in values
-  const void* v;
+  const void* v;   // [n_head_kv, capacity, value_dim]
   int64_t k_head, k_row, v_head, v_row;
   const int32_t* n_past;  // [n_head_kv]
-  void* out;              // [n, n_head, head_dim]
-  float* partial_out;     // [n_split, n, n_head, head_dim], not divided by the sum
+  void* out;              // [n, n_head, value_dim]
+  float* partial_out;     // [n_split, n, n_head, value_dim], not divided by the sum
   float2* partial_state;  // [n_split, n, n_head] maximum and sum
   int n, n_head_kv, n_group, head_dim;
+  int value_dim;     // head_dim, except in the plain kernel
   float scale_log2;  // scores are in units of log2
   int n_tiles, n_split;
   bool out_bf16, k_aligned, v_aligned;
@@ -26,7 +27,7 @@ struct PrefillArguments {
   bool tiles_first;  // consecutive blocks: tiles of one KV head; otherwise KV heads of one tile
 
   __device__ int n_rows() const { return n * n_group; }
-  /// The vector of row r in q and out; multiply by head_dim for its offset.
+  /// The vector of row r in q and out; multiply by head_dim or value_dim for its offset.
   __device__ int64_t vector_of(int g, int r) const {
     return int64_t{r / n_group} * (n_head_kv * n_group) + g * n_group + r % n_group;
   }
@@ -38,7 +39,7 @@ struct PrefillArguments {
   }
   template <typename T>
   __device__ HeadView<T> values(int g) const {
-    return {static_cast<const T*>(v) + g * v_head, v_row, n_past[g] + n, head_dim, v_aligned};
+    return {static_cast<const T*>(v) + g * v_head, v_row, n_past[g] + n, value_dim, v_aligned};
   }
   __device__ void put(int64_t i, float value) const {
     if (out_bf16) {

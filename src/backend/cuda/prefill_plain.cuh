@@ -12,14 +12,15 @@ constexpr int kThreadKeys = kPlainKeys / kRowThreads;
 
 /// The distance of rows in shared memory: whole float4, with adjacent rows in different banks.
 __host__ __device__ constexpr int plain_pitch(int head_dim) { return (head_dim + 3) / 4 * 4 + 4; }
-__host__ __device__ constexpr int plain_shared_floats(int head_dim) {
-  return (2 * kPlainRows + kPlainKeys) * plain_pitch(head_dim) + kPlainKeys * kPlainRows +
+/// `dim`: the larger of head_dim and value_dim.
+__host__ __device__ constexpr int plain_shared_floats(int dim) {
+  return (2 * kPlainRows + kPlainKeys) * plain_pitch(dim) + kPlainKeys * kPlainRows +
          2 * kPlainRows;
 }
 
+/// Rows of `tile` are `pitch` apart.
 template <typename T>
-__device__ void load_plain(float* tile, const HeadView<T>& head, int first) {
-  const int pitch = plain_pitch(head.head_dim);
+__device__ void load_plain(float* tile, int pitch, const HeadView<T>& head, int first) {
   for (int at = threadIdx.x; at < kPlainKeys * pitch; at += kPlainThreads) {
     const int row = first + at / pitch, col = at % pitch;
     const bool exists = row < head.n_rows && col < head.head_dim;
@@ -30,7 +31,7 @@ __device__ void load_plain(float* tile, const HeadView<T>& head, int first) {
 // Scores: a thread has one row and every 8th key. Values: a thread has one column of all rows.
 template <typename T>
 __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const PrefillArguments a) {
-  const int pitch = plain_pitch(a.head_dim);
+  const int pitch = plain_pitch(max(a.head_dim, a.value_dim));
   float* const q = reinterpret_cast<float*>(dynamic_shared());  // [kPlainRows, pitch]
   float* const o = q + kPlainRows * pitch;                      // [kPlainRows, pitch]
   float* const kv = o + kPlainRows * pitch;                     // [kPlainKeys, pitch]
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const Pref
   float max = -INFINITY, sum = 0.0f;  // of the row, equal in all its threads
   for (int first = begin; first < n_seen; first += kPlainKeys) {
     __syncthreads();
-    load_plain(kv, keys, first);
+    load_plain(kv, pitch, keys, first);
     __syncthreads();
     float s[kThreadKeys] = {};
     for (int d = 0; d < pitch - 4; d += 4) {
@@ -93,9 +94,9 @@ __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const Pref
     max = m;
     if (part == 0) factors[row] = factor;
     __syncthreads();
-    load_plain(kv, values, first);
+    load_plain(kv, pitch, values, first);
     __syncthreads();
-    for (int d = threadIdx.x; d < a.head_dim; d += kPlainThreads) {
+    for (int d = threadIdx.x; d < a.value_dim; d += kPlainThreads) {
       float acc[kPlainRows];
 #pragma unroll
       for (int r = 0; r < kPlainRows; ++r) acc[r] = o[r * pitch + d] * factors[r];
@@ -116,10 +117,10 @@ __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const Pref
     factors[row] = to_sink;
   }
   __syncthreads();
-  for (int at = threadIdx.x; at < kPlainRows * a.head_dim; at += kPlainThreads) {
-    const int r = at / a.head_dim, d = at % a.head_dim;
+  for (int at = threadIdx.x; at < kPlainRows * a.value_dim; at += kPlainThreads) {
+    const int r = at / a.value_dim, d = at % a.value_dim;
     if (first_row + r >= a.n_rows()) continue;
-    a.put(a.vector_of(work.g, first_row + r) * a.head_dim + d,
+    a.put(a.vector_of(work.g, first_row + r) * a.value_dim + d,
           o[r * pitch + d] * factors[r] / sums[r]);
   }
 }

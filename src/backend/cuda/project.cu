@@ -222,4 +222,13 @@ void project(Context& ctx, const Tensor& x, std::span<const Projection> projecti
   }
 }
 
+void project_each(Context& ctx, const Tensor& x, std::span<const Projection> projections) {
+  int64_t begin = 0;
+  for (const Projection& p : projections) {
+    const int64_t end = begin + p.out.shape[0];
+    if (end > begin) project(ctx, x.slice(begin, end), {&p, 1});
+    begin = end;
+  }
+}
+
 }  // namespace snapkv::cuda

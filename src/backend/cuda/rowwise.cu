@@ -223,13 +223,26 @@ __global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* o
 }
 
 // Columns [begin, begin + n_part) of rows of n_cols; n is what all rows have of them.
-__global__ void split_kernel(const float* x, int64_t begin, int64_t n_part, int64_t n_cols,
-                             int64_t n, float* part) {
+template <typename In, typename Out>
+__global__ void split_kernel(const In* x, int64_t begin, int64_t n_part, int64_t n_cols, int64_t n,
+                             Out* part) {
   ptx::let_next_kernel_start();
   ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
        i += gridDim.x * kElementThreads) {
-    part[i] = x[i / n_part * n_cols + begin + i % n_part];
+    part[i] = from_float<Out>(to_float(x[i / n_part * n_cols + begin + i % n_part]));
+  }
+}
+
+// The inverse.
+template <typename In, typename Out>
+__global__ void join_kernel(const In* part, int64_t begin, int64_t n_part, int64_t n_cols, int64_t n,
+                            Out* out) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
+    out[i / n_part * n_cols + begin + i % n_part] = from_float<Out>(to_float(part[i]));
   }
 }
 
@@ -378,13 +391,46 @@ void rope(Context& ctx, const Tensor& x, std::span<const int32_t> pos,
               frequencies.magnitude);
 }
 
+namespace {
+
+/// f(In(), Out()) for these types, each f32 or bf16.
+template <typename F>
+void visit_types(DType in, DType out, F f) {
+  const auto with_in = [&](auto x) {
+    out == DType::bf16 ? f(x, __nv_bfloat16()) : f(x, float());
+  };
+  in == DType::bf16 ? with_in(__nv_bfloat16()) : with_in(float());
+}
+
+}  // namespace
+
 void split(Context& ctx, const Tensor& x, std::span<const Tensor> parts) {
   int64_t begin = 0;
   for (const Tensor& part : parts) {
     const int64_t n = part.numel();
     if (n > 0) {
-      start_early(ctx, element_grid(n), split_kernel, static_cast<const float*>(x.data), begin,
-                  part.shape[1], x.shape[1], n, static_cast<float*>(part.data));
+      visit_types(x.dtype, part.dtype, [&](auto in, auto out) {
+        using In = decltype(in);
+        using Out = decltype(out);
+        start_early(ctx, element_grid(n), split_kernel<In, Out>, static_cast<const In*>(x.data),
+                    begin, part.shape[1], x.shape[1], n, static_cast<Out*>(part.data));
+      });
+    }
+    begin += part.shape[1];
+  }
+}
+
+void join(Context& ctx, std::span<const Tensor> parts, const Tensor& out) {
+  int64_t begin = 0;
+  for (const Tensor& part : parts) {
+    const int64_t n = part.numel();
+    if (n > 0) {
+      visit_types(part.dtype, out.dtype, [&](auto from, auto to) {
+        using In = decltype(from);
+        using Out = decltype(to);
+        start_early(ctx, element_grid(n), join_kernel<In, Out>, static_cast<const In*>(part.data),
+                    begin, part.shape[1], out.shape[1], n, static_cast<Out*>(out.data));
+      });
     }
     begin += part.shape[1];
   }

@@ -109,9 +109,11 @@ struct HostDecodeAttention {
 HostDecodeAttention on_host(HostCopies& copies, const DecodeAttention& a) {
   HostDecodeAttention host = {{a.heads.begin(), a.heads.end()}, a};
   for (HeadRows& head : host.heads) {
-    const size_t bytes = head.n_kv * row_bytes(a.kv_dtype, a.q.shape[2]);
-    head.k = copies.rows(head.k, bytes);
-    head.v = copies.rows(head.v, bytes);
+    const auto* const k = static_cast<const char*>(head.k);
+    const auto* const v = static_cast<const char*>(head.v);
+    head.k = copies.rows(head.k, head.n_kv * row_bytes(a.kv_dtype, a.q.shape[2]));
+    head.v = a.v_in_k ? static_cast<const char*>(head.k) + (v - k)
+                      : copies.rows(head.v, head.n_kv * a.v_step());
   }
   host.a.heads = host.heads;
   host.a.q = copies.tensor(a.q);

@@ -32,7 +32,7 @@ namespace {
 struct Attention {
   std::vector<double> q;
   int64_t head;  // query head
-  Tensor k, v;   // [rows, head_dim]
+  Tensor k, v;   // [rows, head_dim], [rows, value_dim]
   int64_t first, end;
   float scale;
   AttentionVariant variant;
@@ -40,18 +40,18 @@ struct Attention {
 
 // out[i] = sum_j softmax_j(scale * q . k[j]) * v[j, i]
 void attend(const Attention& a, void* out, DType out_dtype) {
-  const int64_t head_dim = a.k.shape[1];
+  const int64_t head_dim = a.k.shape[1], value_dim = a.v.shape[1];
   std::vector<double> p;
   for (int64_t j = a.first; j < a.end; ++j) {
     p.push_back(a.scale * dot(a.q, get_row(a.k.at<const void>(j), a.k.dtype, head_dim)));
   }
   softmax(p, a.variant, a.head);
-  std::vector<double> sum(head_dim, 0.0);
+  std::vector<double> sum(value_dim, 0.0);
   for (int64_t j = a.first; j < a.end; ++j) {
-    const std::vector<double> row = get_row(a.v.at<const void>(j), a.v.dtype, head_dim);
-    for (int64_t i = 0; i < head_dim; ++i) sum[i] += p[j - a.first] * row[i];
+    const std::vector<double> row = get_row(a.v.at<const void>(j), a.v.dtype, value_dim);
+    for (int64_t i = 0; i < value_dim; ++i) sum[i] += p[j - a.first] * row[i];
   }
-  for (int64_t i = 0; i < head_dim; ++i) put(out, out_dtype, i, sum[i]);
+  for (int64_t i = 0; i < value_dim; ++i) put(out, out_dtype, i, sum[i]);
 }
 
 // Rows of KV head h: [capacity, head_dim].
@@ -90,10 +90,12 @@ void attention_decode(const DecodeAttention& a) {
   for (int64_t s = 0; s < n_seq; ++s) {
     for (int64_t h = 0; h < n_head; ++h) {
       const HeadRows& head = a.heads[s * n_head_kv + h / n_group];
+      Tensor v(const_cast<void*>(head.v), a.kv_dtype, {head.n_kv, a.value_dim()});
+      v.stride[0] = a.v_step();
       attend({.q = get_row(a.q.at<const void>(s, h), a.q.dtype, head_dim),
               .head = h,
               .k = Tensor(const_cast<void*>(head.k), a.kv_dtype, {head.n_kv, head_dim}),
-              .v = Tensor(const_cast<void*>(head.v), a.kv_dtype, {head.n_kv, head_dim}),
+              .v = v,
               .first = 0,
               .end = head.n_kv,
               .scale = a.scale,

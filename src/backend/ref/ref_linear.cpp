@@ -39,6 +39,14 @@ void project(const Tensor& x, std::span<const Projection> projections) {
   for (const Projection& p : projections) multiply(x, p);
 }
 
+void project_each(const Tensor& x, std::span<const Projection> projections) {
+  int64_t begin = 0;
+  for (const Projection& p : projections) {
+    multiply(x.slice(begin, begin + p.out.shape[0]), p);
+    begin += p.out.shape[0];
+  }
+}
+
 // This backend's layout: [n_out, n_in] f32.
 void pack(const Tensor& weight, PackedWeight& packed) {
   const int64_t n_out = weight.shape[0], n_in = weight.shape[1];

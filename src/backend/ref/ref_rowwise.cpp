@@ -45,7 +45,20 @@ void split(const Tensor& x, std::span<const Tensor> parts) {
   for (const Tensor& part : parts) {
     for (int64_t t = 0; t < x.shape[0]; ++t) {
       for (int64_t i = 0; i < part.shape[1]; ++i) {
-        *part.at<float>(t, i) = *x.at<const float>(t, begin + i);
+        put(part.at<void>(t), part.dtype, i, get(x.at<void>(t), x.dtype, begin + i));
+      }
+    }
+    begin += part.shape[1];
+  }
+}
+
+// out[t, begin of the part + i] = parts[p][t, i]
+void join(std::span<const Tensor> parts, const Tensor& out) {
+  int64_t begin = 0;
+  for (const Tensor& part : parts) {
+    for (int64_t t = 0; t < out.shape[0]; ++t) {
+      for (int64_t i = 0; i < part.shape[1]; ++i) {
+        put(out.at<void>(t), out.dtype, begin + i, get(part.at<void>(t), part.dtype, i));
       }
     }
     begin += part.shape[1];

@@ -81,6 +81,7 @@ class DecodeAttentionStep final : public AttentionStep {
     a.scale = spec.scale;
     a.out = out;
     a.variant = architecture_.variant(il_);
+    a.v_in_k = spec.state.v_in_k;
     a.variant.window = 0;  // the state has left out the rows before the window
     ops::attention_decode(backend_, a);
   }

@@ -20,21 +20,39 @@ namespace {
 
 constexpr float kLog2E = 1.44269504f;
 constexpr int64_t kMinChunkRows = 512;  // 128 KiB of f16 K and V of head_dim 64: 4 us of memory
-constexpr int64_t kMaxChunks = 64;      // per head; bounds the work of merging
+/// Of rows that many wide queries share, as those of latent attention: a few us of arithmetic.
+constexpr int64_t kMinSharedRows = 128;
+constexpr int64_t kSharedValues = 4096;  // of the queries that share a row
+constexpr int64_t kMaxChunks = 64;       // per head; bounds the work of merging
 
-/// Rows per chunk; depends on n_kv only.
-int64_t chunk_rows(int64_t n_kv) {
-  const int64_t even = (n_kv + kMaxChunks - 1) / kMaxChunks;
-  return std::max(kMinChunkRows, (even + kMinChunkRows - 1) / kMinChunkRows * kMinChunkRows);
-}
+struct Shape {
+  explicit Shape(const DecodeAttention& a)
+      : n_head_kv(std::ssize(a.heads) / a.q.shape[0]),
+        n_group(a.q.shape[1] / n_head_kv),
+        head_dim(a.q.shape[2]),
+        value_dim(a.value_dim()) {}
 
-int64_t n_chunks(int64_t n_kv) { return (n_kv + chunk_rows(n_kv) - 1) / chunk_rows(n_kv); }
+  /// Rows per chunk; depends on n_kv and on widths only.
+  int64_t chunk_rows(int64_t n_kv) const {
+    const int64_t least = n_group * head_dim > kSharedValues ? kMinSharedRows : kMinChunkRows;
+    const int64_t even = (n_kv + kMaxChunks - 1) / kMaxChunks;
+    return std::max(least, (even + least - 1) / least * least);
+  }
+  int64_t n_chunks(int64_t n_kv) const { return (n_kv + chunk_rows(n_kv) - 1) / chunk_rows(n_kv); }
+
+  int64_t n_head_kv, n_group, head_dim, value_dim;
+};
 
 /// Of all heads.
 int64_t count_chunks(const DecodeAttention& a) {
+  const Shape shape(a);
   int64_t total = 0;
-  for (const HeadRows& head : a.heads) total += n_chunks(head.n_kv);
+  for (const HeadRows& head : a.heads) total += shape.n_chunks(head.n_kv);
   return total;
+}
+
+bool uses_integers(const DecodeAttention& a) {
+  return !a.v_in_k && a.value_dim() == a.q.shape[2] && decodes_with_vnni(a.kv_dtype, a.value_dim());
 }
 
 /// The memory of one call.
@@ -45,7 +63,7 @@ struct Workspace {
   ScoreQuery* queries;         // [n_heads, n_group], null if not used
   float* scores;               // [n_threads, n_group, kScoreStride]
   OnlineSoftmax* state;        // [n_chunks, n_group]
-  float* acc;                  // [n_chunks, n_group, head_dim]
+  float* acc;                  // [n_chunks, n_group, value_dim]
   ChunkShares::Share* shares;  // [n_threads]
 };
 
@@ -56,36 +74,37 @@ Workspace cut(const DecodeAttention& a, int n_threads, int64_t total, ScratchCut
   w.first_chunk = cutter.take<int64_t>(heads + 1);
   w.chunk_head = cutter.take<int32_t>(total);
   w.q = cutter.take<float>(q_rows * head_dim);
-  if (decodes_with_vnni(a.kv_dtype, head_dim)) w.queries = cutter.take<ScoreQuery>(q_rows);
+  if (uses_integers(a)) w.queries = cutter.take<ScoreQuery>(q_rows);
   w.scores = cutter.take<float>(n_threads * group * kScoreStride);
   w.state = cutter.take<OnlineSoftmax>(total * group);
-  w.acc = cutter.take<float>(total * group * head_dim);
+  w.acc = cutter.take<float>(total * group * a.value_dim());
   w.shares = cutter.take<ChunkShares::Share>(n_threads);
   return w;
 }
-
-struct Shape {
-  int64_t n_head_kv;
-  int64_t n_group;
-  int64_t head_dim;
-};
 
 /// Computes the state and acc of chunk `c`.
 void run_chunk(const DecodeAttention& a, const Shape& s, const Workspace& w, int64_t c,
                int thread) {
   const int32_t head = w.chunk_head[c];
   const HeadRows& rows = a.heads[head];
-  const int64_t size = chunk_rows(rows.n_kv);
+  const int64_t size = s.chunk_rows(rows.n_kv);
   const int64_t first = (c - w.first_chunk[head]) * size;
-  const int64_t offset = first * row_bytes(a.kv_dtype, s.head_dim);
   const int64_t first_q = static_cast<int64_t>(head) * s.n_group;
-  decode_chunk({static_cast<const char*>(rows.k) + offset,
-                static_cast<const char*>(rows.v) + offset, a.kv_dtype,
-                static_cast<int>(std::min(size, rows.n_kv - first)), static_cast<int>(s.head_dim),
-                static_cast<int>(s.n_group), a.variant.softcap, w.q + first_q * s.head_dim,
-                w.queries == nullptr ? nullptr : w.queries + first_q,
-                w.scores + thread * s.n_group * kScoreStride, w.state + c * s.n_group,
-                w.acc + c * s.n_group * s.head_dim});
+  decode_chunk(
+      {.k = static_cast<const char*>(rows.k) + first * row_bytes(a.kv_dtype, s.head_dim),
+       .v = static_cast<const char*>(rows.v) + first * a.v_step(),
+       .v_step = a.v_step(),
+       .dtype = a.kv_dtype,
+       .n_rows = static_cast<int>(std::min(size, rows.n_kv - first)),
+       .head_dim = static_cast<int>(s.head_dim),
+       .value_dim = static_cast<int>(s.value_dim),
+       .n_group = static_cast<int>(s.n_group),
+       .softcap = a.variant.softcap,
+       .q = w.q + first_q * s.head_dim,
+       .queries = w.queries == nullptr ? nullptr : w.queries + first_q,
+       .scores = w.scores + thread * s.n_group * kScoreStride,
+       .state = w.state + c * s.n_group,
+       .acc = w.acc + c * s.n_group * s.value_dim});
 }
 
 /// Computes the outputs of one KV head of one sequence by merging its chunks in order.
@@ -93,11 +112,11 @@ void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, in
   const int64_t begin = w.first_chunk[head];
   for (int64_t g = 0; g < s.n_group; ++g) {
     OnlineSoftmax total = w.state[begin * s.n_group + g];
-    float* acc = w.acc + (begin * s.n_group + g) * s.head_dim;
+    float* acc = w.acc + (begin * s.n_group + g) * s.value_dim;
     for (int64_t c = begin + 1; c < w.first_chunk[head + 1]; ++c) {
       const auto f = total.merge(w.state[c * s.n_group + g]);
-      const float* other = w.acc + (c * s.n_group + g) * s.head_dim;
-      for (int64_t i = 0; i < s.head_dim; ++i) acc[i] = acc[i] * f.self + other[i] * f.other;
+      const float* other = w.acc + (c * s.n_group + g) * s.value_dim;
+      for (int64_t i = 0; i < s.value_dim; ++i) acc[i] = acc[i] * f.self + other[i] * f.other;
     }
     const int64_t q_head = head % s.n_head_kv * s.n_group + g;
     float before_sink = 1.0f;
@@ -106,7 +125,7 @@ void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, in
     }
     float* out = a.out.at<float>(head / s.n_head_kv, q_head);
     const float factor = before_sink * total.normalize();
-    for (int64_t i = 0; i < s.head_dim; ++i) out[i] = acc[i] * factor;
+    for (int64_t i = 0; i < s.value_dim; ++i) out[i] = acc[i] * factor;
   }
 }
 
@@ -115,7 +134,7 @@ void prepare(const DecodeAttention& a, const Shape& s, const Workspace& w) {
   int64_t next = 0;
   for (size_t i = 0; i < a.heads.size(); ++i) {
     w.first_chunk[i] = next;
-    for (int64_t n = n_chunks(a.heads[i].n_kv); n > 0; --n) {
+    for (int64_t n = s.n_chunks(a.heads[i].n_kv); n > 0; --n) {
       w.chunk_head[next++] = static_cast<int32_t>(i);
     }
   }
@@ -143,10 +162,9 @@ size_t attention_decode_workspace(const CpuContext& ctx, const DecodeAttention& 
 
 void attention_decode(const CpuContext& ctx, const DecodeAttention& a) {
   if (a.heads.empty()) return;
-  SNAPKV_CHECK(a.q.shape[2] % 8 == 0);  // whole vectors
+  SNAPKV_CHECK(a.q.shape[2] % 8 == 0 && a.value_dim() % 8 == 0);  // whole vectors
   const int64_t n_heads = std::ssize(a.heads);
-  const int64_t n_head_kv = n_heads / a.q.shape[0];
-  const Shape shape{n_head_kv, a.q.shape[1] / n_head_kv, a.q.shape[2]};
+  const Shape shape(a);
   const int64_t total = count_chunks(a);
   const int n_threads = team_size(ctx, total > 1);
   ScratchCutter cutter(scratch(attention_decode_workspace(ctx, a)));

@@ -23,7 +23,8 @@ constexpr float kLog2E = 1.44269504f;
 /// How a call is divided into tasks, and what a task needs.
 struct Plan {
   const TileKernels* tile = nullptr;
-  int head_dim = 0;
+  int head_dim = 0;   // of queries and keys
+  int value_dim = 0;
   int n_group = 0;
   int64_t n_tokens = 0;
   int64_t task_tokens = 0;
@@ -40,7 +41,7 @@ struct Workspace {
   int32_t* n_visible;  // [max_rows]
   float* max;          // [max_rows]
   float* sum;          // [max_rows]
-  float* acc;          // [max_rows, padded_dim]
+  float* acc;          // [max_rows, padded_dim(value_dim)]
   char* k;             // one packed block
   char* v;
   char* scratch;
@@ -48,16 +49,18 @@ struct Workspace {
 
 Workspace cut(const Plan& plan, ScratchCutter cutter, size_t* used = nullptr) {
   const int64_t rows = plan.max_rows;
-  const size_t block = packed_block_bytes(plan.block_rows, plan.head_dim, plan.tile->element_bytes);
+  const auto block_bytes = [&](int dim) {
+    return packed_block_bytes(plan.block_rows, dim, plan.tile->element_bytes);
+  };
   Workspace w{};
   w.q = cutter.take<char>(rows * plan.head_dim * plan.tile->element_bytes);
   w.n_hidden = cutter.take<int32_t>(rows);
   w.n_visible = cutter.take<int32_t>(rows);
   w.max = cutter.take<float>(rows);
   w.sum = cutter.take<float>(rows);
-  w.acc = cutter.take<float>(rows * padded_dim(plan.head_dim));
-  w.k = cutter.take<char>(block);
-  w.v = cutter.take<char>(block);
+  w.acc = cutter.take<float>(rows * padded_dim(plan.value_dim));
+  w.k = cutter.take<char>(block_bytes(plan.head_dim));
+  w.v = cutter.take<char>(block_bytes(plan.value_dim));
   w.scratch = cutter.take<char>(attend_scratch_bytes(plan.block_rows));
   if (used != nullptr) *used = cutter.used();
   return w;
@@ -70,12 +73,13 @@ Plan make_plan(const CpuContext& ctx, const PrefillAttention& a) {
                                                                  : &f32_tile_kernels(bf16);
   const int64_t n_head_kv = a.k.shape[0];
   plan.head_dim = static_cast<int>(a.q.shape[2]);
+  plan.value_dim = static_cast<int>(a.v.shape[2]);
   plan.n_group = static_cast<int>(a.q.shape[1] / n_head_kv);
   plan.n_tokens = a.q.shape[0];
   plan.block_rows = kv_block_rows(plan.head_dim);
   // A task's accumulators take at most 1 MiB. There should be enough tasks to balance the threads,
   // but none of fewer than 64 tokens, since each task packs K and V for itself.
-  const int64_t row_bytes = padded_dim(plan.head_dim) * int64_t{sizeof(float)};
+  const int64_t row_bytes = padded_dim(plan.value_dim) * int64_t{sizeof(float)};
   const int64_t max_tokens = std::max<int64_t>((1 << 20) / (row_bytes * plan.n_group), 16);
   const int64_t wanted = (3 * ctx.n_threads + n_head_kv - 1) / n_head_kv;
   const int64_t balanced = std::max<int64_t>((plan.n_tokens + wanted - 1) / wanted, 64);
@@ -123,7 +127,7 @@ void init_softmax(const Plan& plan, const PrefillAttention& a, int64_t head, int
     });
   }
   // If a window may begin after the first block, no block is the first one for all rows.
-  if (a.variant.window > 0) std::fill(w.acc, w.acc + n_padded * padded_dim(plan.head_dim), 0.0f);
+  if (a.variant.window > 0) std::fill(w.acc, w.acc + n_padded * padded_dim(plan.value_dim), 0.0f);
 }
 
 /// Counts which of the columns [first, first + n_cols) each row sees. `window`:
@@ -148,9 +152,9 @@ void count_visible(const Plan& plan, int64_t n_past, int64_t window, int64_t beg
 /// out = acc / sum. Every row sees its own key, so its sum is at least 1.
 void store_output(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
                   int64_t end, const Workspace& w) {
-  const int width = padded_dim(plan.head_dim);
+  const int width = padded_dim(plan.value_dim);
   for_rows(plan, head, begin, end, [&](int64_t r, int64_t token, int64_t q_head) {
-    plan.tile->store(w.acc + r * width, plan.head_dim, 1.0f / w.sum[r], a.out.dtype,
+    plan.tile->store(w.acc + r * width, plan.value_dim, 1.0f / w.sum[r], a.out.dtype,
                      a.out.at<char>(token, q_head));
   });
 }
@@ -172,6 +176,7 @@ void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int
                  .n_visible = w.n_visible,
                  .n_rows = static_cast<int>(n_padded),
                  .head_dim = plan.head_dim,
+                 .value_dim = plan.value_dim,
                  .softcap = a.variant.softcap,
                  .max = w.max,
                  .sum = w.sum,
@@ -184,7 +189,7 @@ void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int
        first += plan.block_rows) {
     const int n_cols = static_cast<int>(std::min<int64_t>(plan.block_rows, n_kv - first));
     const KvRows k = block_of(a.k, head, first, n_cols, plan.head_dim);
-    const KvRows v = block_of(a.v, head, first, n_cols, plan.head_dim);
+    const KvRows v = block_of(a.v, head, first, n_cols, plan.value_dim);
     prefetch(k);
     prefetch(v);
     plan.tile->pack_k(k, w.k);
@@ -211,7 +216,7 @@ size_t attention_prefill_workspace(const CpuContext& ctx, const PrefillAttention
 void attention_prefill(const CpuContext& ctx, const PrefillAttention& a) {
   const int64_t n_head_kv = a.k.shape[0];
   if (a.q.shape[0] == 0 || n_head_kv == 0) return;
-  SNAPKV_CHECK(a.q.shape[2] % 8 == 0);  // whole vectors
+  SNAPKV_CHECK(a.q.shape[2] % 8 == 0 && a.v.shape[2] % 8 == 0);  // whole vectors
   const Plan plan = make_plan(ctx, a);
   const int64_t n_tasks = n_head_kv * plan.n_ranges;
   const int n_threads = threads_of(ctx, plan, a);

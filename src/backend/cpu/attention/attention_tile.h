@@ -40,12 +40,13 @@ struct QueryRows {
   const int32_t* n_hidden = nullptr;   // [n_rows]: a row sees columns [n_hidden, n_visible)
   const int32_t* n_visible = nullptr;  // of this block, which may be none
   int n_rows = 0;                      // a multiple of kRowGroup
-  int head_dim = 0;
+  int head_dim = 0;      // of queries and keys
+  int value_dim = 0;
   float softcap = 0.0f;  // AttentionVariant::softcap
   bool first = false;    // the rows' first block, of which each row sees a part
   float* max = nullptr;  // [n_rows], initially -inf (or a sink's score)
   float* sum = nullptr;  // [n_rows], initially 0 (or 1 for a sink)
-  float* acc = nullptr;  // [n_rows, padded_dim(head_dim)], written by the first block; initially 0
+  float* acc = nullptr;  // [n_rows, padded_dim(value_dim)], written by the first block; initially 0
                          // if no block is `first`
 };
 
@@ -67,7 +68,9 @@ constexpr int kRowGroup = 6;
 
 /// KV rows per block: K and V of a block stay in a 1 MiB L2 cache for all query rows. It depends on
 /// head_dim only: block boundaries decide the rounding, so nothing else may influence them.
-constexpr int kv_block_rows(int head_dim) { return head_dim <= 128 ? 512 : 256; }
+constexpr int kv_block_rows(int head_dim) {
+  return head_dim <= 128 ? 512 : head_dim <= 256 ? 256 : 128;
+}
 
 /// Columns of `acc`: whole vectors of any width.
 constexpr int padded_dim(int head_dim) { return (head_dim + 15) / 16 * 16; }
@@ -100,8 +103,8 @@ struct TileKernels {
   /// Adds a block of n_cols columns to the running softmax of every row that sees part of it.
   void (*attend)(const QueryRows& rows, const void* k, const void* v, int n_cols,
                  void* scratch) = nullptr;
-  /// dst[i] = acc[i] * factor, i < head_dim; f32 or bf16.
-  void (*store)(const float* acc, int head_dim, float factor, DType dtype, void* dst) = nullptr;
+  /// dst[i] = acc[i] * factor, i < value_dim; f32 or bf16.
+  void (*store)(const float* acc, int value_dim, float factor, DType dtype, void* dst) = nullptr;
   /// scores[r, j] = q[r] . k[j] for j < n_cols; row stride `ld` floats, at least n_cols rounded up
   /// to 64 (the padding is written too). Null for bf16.
   void (*scores)(const void* q, int n_rows, int head_dim, const void* k, int n_cols, float* scores,

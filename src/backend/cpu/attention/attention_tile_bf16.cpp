@@ -311,7 +311,7 @@ SNAPKV_BF16 void attend(const QueryRows& rows, const void* k, const void* v, int
   const int64_t ld = (n_cols + 63) / 64 * 64 + 16;
   float* s = static_cast<float*>(scratch);                        // [kRowGroup, ld]
   uint32_t* p = reinterpret_cast<uint32_t*>(s + kRowGroup * ld);  // [kRowGroup, ld / 2]
-  const int width = padded_dim(rows.head_dim);
+  const int width = padded_dim(rows.value_dim);
   const int n_pairs = rows.head_dim / 2;
   const int64_t block_pairs = (n_cols + 1) / 2;
   for (int r = 0; r < rows.n_rows; r += kRowGroup) {
@@ -335,10 +335,10 @@ SNAPKV_BF16 void attend(const QueryRows& rows, const void* k, const void* v, int
   }
 }
 
-SNAPKV_BF16 void store(const float* acc, int head_dim, float factor, DType dtype, void* dst) {
+SNAPKV_BF16 void store(const float* acc, int value_dim, float factor, DType dtype, void* dst) {
   const __m512 f = _mm512_set1_ps(factor);
-  for (int i = 0; i < head_dim; i += 16) {
-    const __mmask16 mask = lane_mask(head_dim - i);
+  for (int i = 0; i < value_dim; i += 16) {
+    const __mmask16 mask = lane_mask(value_dim - i);
     const __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, acc + i), f);
     if (dtype == DType::f32) {
       _mm512_mask_storeu_ps(static_cast<float*>(dst) + i, mask, x);

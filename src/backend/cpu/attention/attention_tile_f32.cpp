@@ -215,7 +215,7 @@ template <bool RoundBf16>
 void attend(const QueryRows& rows, const void* k, const void* v, int n_cols, void* scratch) {
   float* s = static_cast<float*>(scratch);
   const int64_t ld = (n_cols + 63) / 64 * 64 + 16;
-  const int width = padded_dim(rows.head_dim);
+  const int width = padded_dim(rows.value_dim);
   for (int r = 0; r < rows.n_rows; r += kRowGroup) {
     const GroupColumns columns(rows, r, kPanel);
     const int first = columns.begin, n = columns.end - first;
@@ -234,9 +234,9 @@ void attend(const QueryRows& rows, const void* k, const void* v, int n_cols, voi
   }
 }
 
-void store(const float* HWY_RESTRICT acc, int head_dim, float factor, DType dtype, void* dst) {
-  const hn::CappedTag<float, 8> d;  // head_dim is a multiple of 8
-  for (int i = 0; i < head_dim; i += hn::Lanes(d)) {
+void store(const float* HWY_RESTRICT acc, int value_dim, float factor, DType dtype, void* dst) {
+  const hn::CappedTag<float, 8> d;  // value_dim is a multiple of 8
+  for (int i = 0; i < value_dim; i += hn::Lanes(d)) {
     const auto x = hn::LoadU(d, acc + i) * hn::Set(d, factor);
     if (dtype == DType::f32) {
       store_as(d, x, static_cast<float*>(dst) + i);

@@ -28,10 +28,15 @@ constexpr int kValues = 1;
 template <>
 constexpr int kValues<BlockQ8_0> = kBlockSize;
 
-/// Number of elements in one row, which is what pointers to T advance by.
+/// Number of elements from a row of keys to the next one, which is what pointers to T advance by.
 template <typename T>
 HWY_INLINE int64_t row_step_of(const DecodeChunk& c) {
   return c.head_dim / kValues<T>;
+}
+/// Same for rows of values.
+template <typename T>
+HWY_INLINE int64_t value_step_of(const DecodeChunk& c) {
+  return c.v_step / static_cast<int64_t>(sizeof(T));
 }
 
 /// Loads C vectors of values from value i of a row on; i is a multiple of C * lanes.
@@ -174,12 +179,12 @@ HWY_INLINE void add_values(D d, const DecodeChunk& c, int head, const T* HWY_RES
                            int i, const T* next) {
   const int lanes = hn::Lanes(d);
   const float* HWY_RESTRICT p = c.scores + head * kScoreStride;
-  float* HWY_RESTRICT acc = c.acc + static_cast<int64_t>(head) * c.head_dim + i;
+  float* HWY_RESTRICT acc = c.acc + static_cast<int64_t>(head) * c.value_dim + i;
   hn::Vec<D> sum[H][C];
   for (int h = 0; h < H; ++h) {
-    for (int x = 0; x < C; ++x) sum[h][x] = hn::LoadU(d, acc + h * c.head_dim + x * lanes);
+    for (int x = 0; x < C; ++x) sum[h][x] = hn::LoadU(d, acc + h * c.value_dim + x * lanes);
   }
-  const int64_t row_step = row_step_of<T>(c);
+  const int64_t row_step = value_step_of<T>(c);
   const int64_t fetch_bytes = head == 0 ? C * lanes * int64_t{sizeof(T)} / kValues<T> : 0;
   for (int j = 0; j < n; ++j) {
     prefetch(next + j * row_step + i / kValues<T>, fetch_bytes);
@@ -191,7 +196,7 @@ HWY_INLINE void add_values(D d, const DecodeChunk& c, int head, const T* HWY_RES
     }
   }
   for (int h = 0; h < H; ++h) {
-    for (int x = 0; x < C; ++x) hn::StoreU(sum[h][x], d, acc + h * c.head_dim + x * lanes);
+    for (int x = 0; x < C; ++x) hn::StoreU(sum[h][x], d, acc + h * c.value_dim + x * lanes);
   }
 }
 
@@ -199,10 +204,10 @@ template <int H, class D, typename T>
 HWY_INLINE void add_block(D d, const DecodeChunk& c, int head, const T* v, int n, const T* next) {
   const int lanes = hn::Lanes(d);
   int i = 0;
-  for (; i + kVectors * lanes <= c.head_dim; i += kVectors * lanes) {
+  for (; i + kVectors * lanes <= c.value_dim; i += kVectors * lanes) {
     add_values<H, kVectors>(d, c, head, v, n, i, next);
   }
-  for (; i < c.head_dim; i += lanes) add_values<H, 1>(d, c, head, v, n, i, next);
+  for (; i < c.value_dim; i += lanes) add_values<H, 1>(d, c, head, v, n, i, next);
 }
 
 /// How many rows farther than the next block to prefetch while integers are multiplied: whole
@@ -218,12 +223,11 @@ template <class D, typename T>
 void decode_typed(D d, const DecodeChunk& c) {
   const int64_t farther = rows_farther(c) * row_step_of<T>(c);
   for (int h = 0; h < c.n_group; ++h) c.state[h].init();
-  std::fill(c.acc, c.acc + static_cast<int64_t>(c.n_group) * c.head_dim, 0.0f);
+  std::fill(c.acc, c.acc + static_cast<int64_t>(c.n_group) * c.value_dim, 0.0f);
   for (int first = 0; first < c.n_rows; first += kBlockRows) {
     const int n = std::min(kBlockRows, c.n_rows - first);
-    const int64_t offset = first * row_step_of<T>(c);
-    const T* k = reinterpret_cast<const T*>(c.k) + offset;
-    const T* v = reinterpret_cast<const T*>(c.v) + offset;
+    const T* k = reinterpret_cast<const T*>(c.k) + first * row_step_of<T>(c);
+    const T* v = reinterpret_cast<const T*>(c.v) + first * value_step_of<T>(c);
     int head = 0;
     if (std::is_same_v<T, BlockQ8_0> && c.queries != nullptr) {
       score_block_vnni(c.queries, c.n_group, reinterpret_cast<const char*>(k), n, c.head_dim,
@@ -254,9 +258,11 @@ void decode_with(D d, const DecodeChunk& c) {
 }
 
 void decode(const DecodeChunk& c) {
-  // Only vectors that divide head_dim, a multiple of 8, so that nothing is read beyond the end of a
-  // row.
-  if (c.head_dim % hn::Lanes(F32()) == 0) return decode_with(F32(), c);
+  // Only vectors that divide both widths, multiples of 8, so that nothing is read beyond the end of
+  // a row.
+  if (c.head_dim % hn::Lanes(F32()) == 0 && c.value_dim % hn::Lanes(F32()) == 0) {
+    return decode_with(F32(), c);
+  }
   decode_with(hn::CappedTag<float, 8>(), c);
 }
 

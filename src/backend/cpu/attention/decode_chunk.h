@@ -16,18 +16,19 @@ constexpr int kScoreStride = kBlockRows + 16;  // for stores of 4 that begin at 
 
 /// One chunk of rows of one KV head, and the group's query heads.
 struct DecodeChunk {
-  const char* k;  // [n_rows, head_dim] of a cache dtype
-  const char* v;
+  const char* k;   // [n_rows, head_dim] of a cache dtype
+  const char* v;   // [n_rows, value_dim]
+  int64_t v_step;  // bytes from a row of v to the next one
   DType dtype;
   int n_rows;
-  int head_dim;
+  int head_dim, value_dim;
   int n_group;
   float softcap;              // AttentionVariant::softcap
   const float* q;             // [n_group, head_dim], scaled to log2 units
   const ScoreQuery* queries;  // the same for decodes_with_vnni(); otherwise null
   float* scores;              // [n_group, kScoreStride] scratch
   OnlineSoftmax* state;       // [n_group] result
-  float* acc;                 // [n_group, head_dim] result
+  float* acc;                 // [n_group, value_dim] result
 };
 
 /// Computes state and acc from the chunk's rows, in f32, with q8_0 widened in registers, or if

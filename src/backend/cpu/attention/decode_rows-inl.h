@@ -169,9 +169,9 @@ HWY_INLINE void softmax_block(D d, const DecodeChunk& c, int head, int n) {
   block.max = common;
   block.sum = hn::GetLane(hn::SumOfLanes(d, sum));
   const float factor = c.state[head].merge(block).self;
-  float* acc = c.acc + static_cast<int64_t>(head) * c.head_dim;
+  float* acc = c.acc + static_cast<int64_t>(head) * c.value_dim;
   if (factor != 1.0f) {
-    for (int i = 0; i < c.head_dim; ++i) acc[i] *= factor;
+    for (int i = 0; i < c.value_dim; ++i) acc[i] *= factor;
   }
 }
 

@@ -2,6 +2,7 @@
 // Ops that work row by row: embedding, norm, rotation, activation. backend/ops.def defines them.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "backend/cpu/cpu_ops.h"
@@ -294,6 +295,17 @@ auto row_of(Activation activation) {
   SNAPKV_CHECK(false);
 }
 
+/// Copies n values; both types are f32 or bf16.
+void copy_values(const void* from, DType from_type, int64_t n, void* to, DType to_type) {
+  if (from_type == to_type) {
+    std::memcpy(to, from, n * block_bytes(to_type));
+  } else if (to_type == DType::f32) {
+    convert_row(from, from_type, n, static_cast<float*>(to));
+  } else {
+    convert_row(from, from_type, n, static_cast<bf16_t*>(to));
+  }
+}
+
 // Waking the other threads takes a few microseconds: with fewer values than this, one thread alone
 // is done sooner.
 constexpr int64_t kParallelValues = 16 * 1024;
@@ -313,10 +325,22 @@ void split(const CpuContext& ctx, const Tensor& x, std::span<const Tensor> parts
   const int64_t n = x.shape[0];
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && x.numel() >= kParallelValues)
   for (int64_t t = 0; t < n; ++t) {
-    const float* from = x.at<const float>(t);
+    const char* from = x.at<const char>(t);
     for (const Tensor& part : parts) {
-      std::copy_n(from, part.shape[1], part.at<float>(t));
-      from += part.shape[1];
+      copy_values(from, x.dtype, part.shape[1], part.at<char>(t), part.dtype);
+      from += part.shape[1] * block_bytes(x.dtype);
+    }
+  }
+}
+
+void join(const CpuContext& ctx, std::span<const Tensor> parts, const Tensor& out) {
+  const int64_t n = out.shape[0];
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && out.numel() >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    char* to = out.at<char>(t);
+    for (const Tensor& part : parts) {
+      copy_values(part.at<const char>(t), part.dtype, part.shape[1], to, out.dtype);
+      to += part.shape[1] * block_bytes(out.dtype);
     }
   }
 }

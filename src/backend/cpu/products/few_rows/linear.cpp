@@ -8,6 +8,7 @@
 #include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/products/few_rows/gemv.h"
@@ -207,6 +208,30 @@ size_t project_workspace(const CpuContext& ctx, const Tensor& x,
 void project(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections) {
   if (x.shape[0] == 0) return;
   ProjectJob(ctx, x, projections, {}).run();
+}
+
+namespace {
+
+/// The rows of x that each projection of project_each() multiplies.
+std::vector<RowRange> consecutive_rows(std::span<const Projection> projections) {
+  std::vector<RowRange> rows;
+  for (int64_t begin = 0; const Projection& p : projections) {
+    rows.push_back({begin, begin + p.out.shape[0]});
+    begin += p.out.shape[0];
+  }
+  return rows;
+}
+
+}  // namespace
+
+size_t project_each_workspace(const CpuContext& ctx, const Tensor& x,
+                              std::span<const Projection> projections) {
+  return ProjectJob(ctx, x, projections, consecutive_rows(projections)).workspace();
+}
+
+void project_each(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections) {
+  const std::vector<RowRange> rows = consecutive_rows(projections);
+  ProjectJob(ctx, x, projections, rows).run();
 }
 
 void project_rows(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections,
