@@ -44,8 +44,12 @@ class Architecture {
   /// The rotation of layer il's queries and keys in sessions with a context of n_ctx tokens;
   /// without frequencies if the layer has no rotation.
   virtual RopeFrequencies rotation(int il, int64_t n_ctx) const = 0;
-  /// The output projection of layer il's attention, [n_embd, n_head * head_dim].
+  /// The output projection of layer il's attention, [n_embd, n_head * n]; n is head_dim_v, unless
+  /// there are value_heads.
   virtual const Weight& attention_output(int il) const = 0;
+  /// [n_head] of [n, head_dim_v]: what makes of a cached value that of each query head (latent
+  /// attention). Empty: cached values are what attention adds up.
+  virtual std::span<const Tensor> value_heads(int il) const = 0;
   /// Of layer il, for LinearRunner::pack.
   virtual LayerMatrices layer_matrices(int il) const = 0;
   /// A number that two layers have in common if they compute alike: with matrices of the same

@@ -77,6 +77,9 @@ class Decoder final : public Architecture {
   const Weight& attention_output(int il) const override {
     return weights_.layers[il].mixer->output();
   }
+  std::span<const Tensor> value_heads(int il) const override {
+    return weights_.layers[il].mixer->value_heads();
+  }
   LayerMatrices layer_matrices(int il) const override {
     LayerMatrices all;
     for (const Block* block : weights_.layers[il].blocks()) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -18,6 +20,11 @@ constexpr float kEpsilon = 1e-4f;  // added to a query's mean attention, as in k
 // bound the memory of the temporary matrices.
 constexpr int64_t kOutputs = 1024;
 constexpr int64_t kValues = 1024;
+
+/// Width of the value that a query head makes of a row of v.
+int64_t value_width(const PolicyInput& input) {
+  return input.value_heads.empty() ? input.v.shape[2] : input.value_heads[0].shape[0];
+}
 
 /// Rows [begin, end) of the output projection as f32: [end - begin, n_head * head_dim].
 Floats expand_outputs(Backend& backend, const Tensor& wo, int64_t begin, int64_t end) {
@@ -45,13 +52,29 @@ void pack_head(Backend& backend, const Tensor& outputs, int64_t h, int64_t head_
   ops::pack(backend, columns, packed);
 }
 
+/// Rows [begin, end) of KV head g, one after the other.
+Buffer gather_values(Backend& backend, const Tensor& v, int64_t g, int64_t begin, int64_t end) {
+  const int64_t n = end - begin;
+  Buffer values = backend.allocate(n * row_bytes(v.dtype, v.shape[2]), "values of a head");
+  const Buffer rows = backend.allocate(n * sizeof(int32_t), "rows");
+  std::vector<int32_t> all(n);
+  std::iota(all.begin(), all.end(), static_cast<int32_t>(begin));
+  backend.upload(rows.data(), all.data(), n * sizeof(int32_t));
+  const int32_t count = static_cast<int32_t>(n);
+  void* to = values.data();
+  ops::gather_rows(backend, v.slice(g, g + 1), rows.view(DType::i32, {1, n}), {&count, 1},
+                   {&to, 1});
+  return values;
+}
+
 /// Values [begin, end) of KV head g in the type that products take.
 Buffer read_values(Backend& backend, const Tensor& v, int64_t g, int64_t begin, int64_t end) {
   const int64_t head_dim = v.shape[2];
-  SNAPKV_CHECK(v.stride[1] == row_bytes(v.dtype, head_dim));  // as in the engine's caches
+  const bool apart = v.stride[1] == row_bytes(v.dtype, head_dim);  // not in the rows of the keys
+  const Buffer gathered = apart ? Buffer() : gather_values(backend, v, g, begin, end);
   Buffer x = backend.allocate((end - begin) * row_bytes(backend.compute_dtype(), head_dim),
                               "values of a head");
-  const void* from = v.at<const void>(g, begin);
+  const void* from = apart ? v.at<const void>(g, begin) : gathered.data();
   void* to = x.data();
   const int32_t n = static_cast<int32_t>(end - begin);
   ops::convert_rows(backend, {.src = {&from, 1},
@@ -64,16 +87,29 @@ Buffer read_values(Backend& backend, const Tensor& v, int64_t g, int64_t begin, 
   return x;
 }
 
+/// The matrices that make of a row of v what a query head adds to the output.
+struct HeadOutput {
+  PackedWeight value;   // [n, value_dim], of PolicyInput::value_heads
+  PackedWeight output;  // [n_outputs, n]
+};
+
 /// norms[0, j] += ||W v[j]||_1 for the first n values of KV head g.
-void add_norms(Backend& backend, const PolicyInput& input, const PackedWeight& packed, int64_t g,
+void add_norms(Backend& backend, const PolicyInput& input, const HeadOutput& head, int64_t g,
                int32_t n, const Tensor& norms, bool accumulate) {
-  const int64_t head_dim = input.v.shape[2];
+  const DType compute = backend.compute_dtype();
+  const PackedWeight& packed = head.output;
   for_pieces(backend, n, kValues, [&](int64_t begin, int64_t end) {
     const int64_t rows = end - begin;
-    const Buffer x = read_values(backend, input.v, g, begin, end);
+    Buffer x = read_values(backend, input.v, g, begin, end);
+    if (!input.value_heads.empty()) {
+      Buffer of_head = backend.allocate(rows * row_bytes(compute, packed.n_in), "values of a head");
+      ops::project_packed(backend, x.view(compute, {rows, head.value.n_in}), head.value, {},
+                          of_head.view(compute, {rows, packed.n_in}), false);
+      x = std::move(of_head);
+    }
     const Floats projected(backend, {rows, packed.n_out}, "projected values");
-    ops::project_packed(backend, x.view(backend.compute_dtype(), {rows, head_dim}), packed, {},
-                        projected, false);
+    ops::project_packed(backend, x.view(compute, {rows, packed.n_in}), packed, {}, projected,
+                        false);
     const int32_t count = static_cast<int32_t>(rows);
     ops::row_norms(backend, {.x = projected.view.reshaped({1, rows, packed.n_out}),
                              .n = {&count, 1},
@@ -90,14 +126,15 @@ Floats output_norms(Backend& backend, const ScoreInput& input, std::span<const i
   const int64_t n_group = n_head / n_head_kv, n_embd = input.wo.shape[0];
   const int64_t most = *std::max_element(input.n_prefix.begin(), input.n_prefix.end());
   Floats norms(backend, {n_head_kv, most}, "norms of outputs");
-  PackedWeight packed;
+  HeadOutput head;
   for_pieces(backend, n_embd, kOutputs, [&](int64_t begin, int64_t end) {
     const Floats outputs = expand_outputs(backend, input.wo, begin, end);
     for (int64_t h = 0; h < n_head; ++h) {
       const int64_t g = h / n_group;
       if (k[g] == input.n_prefix[g]) continue;  // the head keeps all rows
-      pack_head(backend, outputs, h, input.v.shape[2], packed);
-      add_norms(backend, input, packed, g, input.n_prefix[g], norms.view.slice(g, g + 1),
+      pack_head(backend, outputs, h, value_width(input), head.output);
+      if (!input.value_heads.empty()) ops::pack(backend, input.value_heads[h], head.value);
+      add_norms(backend, input, head, g, input.n_prefix[g], norms.view.slice(g, g + 1),
                 begin > 0 || h % n_group > 0);
     }
   });
@@ -138,7 +175,7 @@ void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const 
     fail(ErrorCode::kUsage, "critical needs the layer's {}, which is not known here",
          !input.wo ? "output projection" : "values");
   }
-  SNAPKV_CHECK(input.wo.shape[1] == input.q_window.shape[1] * input.v.shape[2]);
+  SNAPKV_CHECK(input.wo.shape[1] == input.q_window.shape[1] * value_width(input));
   const Kept kept = keep_half(backend, input, k, scores);
   const Floats norms = output_norms(backend, input, k);
   ops::weigh_scores(backend, scores, input.n_prefix, static_cast<float>(1.0 / n_queries), kEpsilon,

@@ -36,13 +36,16 @@ struct PolicyInput {
   int n_layer = 1;
   Tensor q_window;                  // [n_window, n_head, head_dim] f32, after RoPE
   Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype, after RoPE
-  Tensor v;                         // as k
+  Tensor v;                         // [n_head_kv, capacity, value_dim], as k; may lie in k's rows
   std::span<const int32_t> n_rows;  // [n_head_kv]
   float scale = 1.0f;               // of the attention scores
   RopeFrequencies rope;             // applied to q and k
   AttentionVariant variant = {};    // the layer's attention: votes use capped scores
-  Tensor wo;  // [n_embd, n_head * head_dim] the layer's output projection, any weight type; empty
-              // outside a model
+  Tensor wo;  // [n_embd, n_head * n] the layer's output projection, any weight type; empty outside
+              // a model. n is value_dim, unless there are value_heads
+  /// [n_head] of [n, value_dim], any weight type: the matrix by which each query head makes its value
+  /// of a row of v (latent attention). Empty: rows of v are the values.
+  std::span<const Tensor> value_heads;
 };
 
 /// Selects the rows of one layer. It must not outlive its policy.

@@ -38,6 +38,7 @@ Selection select_rows(Session::Impl& session, int il, const RowState& rows, cons
   input.variant = architecture.variant(il);
   input.rope = architecture.rotation(il, session.n_ctx);
   input.wo = architecture.attention_output(il).w;
+  input.value_heads = architecture.value_heads(il);
   return selector.select(input, budget);
 }
 

@@ -35,6 +35,7 @@ class LayerSample final : public Architecture {
     return whole_.rotation(at(il), n_ctx);
   }
   const Weight& attention_output(int il) const override { return whole_.attention_output(at(il)); }
+  std::span<const Tensor> value_heads(int il) const override { return whole_.value_heads(at(il)); }
   LayerMatrices layer_matrices(int il) const override { return whole_.layer_matrices(at(il)); }
   int layer_kind(int il) const override { return whole_.layer_kind(at(il)); }
   std::span<const GgufTensor* const> layer_tensors(int il) const override {

@@ -5,6 +5,7 @@
 // Which blocks a layer has is its family's choice: compose.cpp.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -42,6 +43,8 @@ class TokenMixer : public Block {
   virtual void run(const Tensor& normed, const LayerPass& pass) const = 0;
   /// Projection to the residual stream, [n_embd, n_head * head_dim].
   virtual const Weight& output() const = 0;
+  /// Architecture::value_heads
+  virtual std::span<const Tensor> value_heads() const { return {}; }
   /// AttentionVariant::sinks
   virtual Tensor sinks() const { return {}; }
 };
