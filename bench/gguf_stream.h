@@ -46,6 +46,10 @@ class GgufHeader {
     begin(key, 6);
     number(static_cast<float>(v));
   }
+  void flag(std::string_view key, bool v) {
+    begin(key, 7);
+    number(static_cast<uint8_t>(v));
+  }
   void text(std::string_view key, std::string_view v) {
     begin(key, 8);
     string(v);

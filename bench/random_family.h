@@ -18,7 +18,7 @@ enum class RandomQkNorm { none, each_head, own_weights, all_together };
 /// An additional metadata key, without the architecture's name.
 struct RandomKey {
   std::string name;
-  std::variant<int64_t, double, std::string> value;
+  std::variant<int64_t, double, std::string, bool> value;
 };
 
 /// The defaults are Llama's.
@@ -55,6 +55,15 @@ struct RandomFamily {
     bool joined_gates = false;         // ssm_ba, else ssm_beta and ssm_alpha
   };
   DeltaNet delta_net = {};
+  /// Multi-head latent attention in all layers. n_rot is the rotated part of a head's key; head_dim
+  /// says nothing then.
+  struct Latent {
+    int64_t rank = 0;                      // 0: no such layers
+    int64_t q_rank = 0;                    // 0: queries are made of n_embd values
+    int64_t n_unrotated = 0, n_value = 0;  // of a head's key, its value
+    bool joined = false;  // one matrix for keys and values, and a header as before April 2025
+  };
+  Latent latent = {};
   int64_t n_draft_layer = 0;  // layers after the others that guess further tokens
   int64_t window = 0;  // .attention.sliding_window; 0: none
   std::vector<RandomKey> keys = {};

@@ -157,7 +157,32 @@ class Planner {
     matrix(blk + "shortconv.out_proj", n, n, g.attention_output);
   }
 
+  void add_latent_attention(const std::string& blk, const RandomGains& g) {
+    const RandomFamily::Latent& l = f_.latent;
+    const int64_t n_q = s_.n_head * (l.n_unrotated + n_rot_);
+    if (l.q_rank > 0) {
+      matrix(blk + "attn_q_a", l.q_rank, s_.n_embd, g.qkv);
+      norm(blk + "attn_q_a_norm", 1.0f, l.q_rank);
+      matrix(blk + "attn_q_b", n_q, l.q_rank, g.qkv);
+    } else {
+      matrix(blk + "attn_q", n_q, s_.n_embd, g.qkv);
+    }
+    matrix(blk + "attn_kv_a_mqa", l.rank + n_rot_, s_.n_embd, g.qkv);
+    norm(blk + "attn_kv_a_norm", 1.0f, l.rank);
+    if (l.joined) {
+      matrix(blk + "attn_kv_b", s_.n_head * (l.n_unrotated + l.n_value), l.rank, g.qkv);
+    } else {
+      // keys are made of `rank` values, though queries are what the matrix is multiplied with
+      const float key_gain =
+          g.qkv * std::sqrt(static_cast<float>(l.n_unrotated) / static_cast<float>(l.rank));
+      matrix(blk + "attn_k_b", l.rank, l.n_unrotated, key_gain, false, {}, s_.n_head);
+      matrix(blk + "attn_v_b", l.n_value, l.rank, g.qkv, false, {}, s_.n_head);
+    }
+    matrix(blk + "attn_output", s_.n_embd, s_.n_head * l.n_value, g.attention_output);
+  }
+
   void add_attention(const std::string& blk, const RandomGains& g) {
+    if (f_.latent.rank > 0) return add_latent_attention(blk, g);
     const int64_t n_q = s_.n_head * s_.head_dim, n_kv = s_.n_head_kv * s_.head_dim;
     const bool qkv_bias = f_.qkv_bias || o_.qkv_bias;
     const bool output_gate = f_.delta_net.n_head > 0;
@@ -234,6 +259,8 @@ class Planner {
   void matrix(const std::string& name, int64_t n_out, int64_t n_in, float gain,
               bool with_bias = false, std::optional<DType> dtype = {}, int64_t n_outer = 0) {
     const float stddev = o_.gains ? gain / std::sqrt(static_cast<float>(n_in)) : o_.weight_stddev;
+    // as llama.cpp's quantizer, which takes another type where rows are no whole blocks
+    if (n_in % block_size(o_.dtype) != 0 && !dtype) dtype = DType::q8_0;
     add({name + ".weight", dtype.value_or(o_.dtype), n_out, n_in, false, 0.0f, stddev, 0.0f,
          n_outer});
     if (with_bias) bias(name, n_out);
@@ -242,10 +269,11 @@ class Planner {
     add({name + ".bias", DType::f32, 1, n, true, 0.0f,
          o_.gains ? o_.gains->bias : o_.weight_stddev});
   }
-  void norm(const std::string& name, float mean = 1.0f) {
+  void norm(const std::string& name, float mean = 1.0f, int64_t n = 0) {
     const float stddev = o_.gains ? o_.gains->norm * mean : o_.norm_stddev;
-    add({name + ".weight", DType::f32, 1, s_.n_embd, true, mean, stddev});
-    if (f_.norm_bias) add({name + ".bias", DType::f32, 1, s_.n_embd, true, 0.0f, stddev});
+    if (n == 0) n = s_.n_embd;
+    add({name + ".weight", DType::f32, 1, n, true, mean, stddev});
+    if (f_.norm_bias) add({name + ".bias", DType::f32, 1, n, true, 0.0f, stddev});
   }
   void head_norm(const std::string& name, int64_t n_head, float mean) {
     if (!o_.gains) mean = 1.0f;
@@ -312,6 +340,22 @@ void add_delta_net_keys(GgufHeader& meta, const RandomModelShape& s) {
              std::vector<int32_t>{pairs - 2 * third, third, third, 0});
 }
 
+void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
+  const RandomFamily& f = s.family;
+  const RandomFamily::Latent& l = f.latent;
+  const auto key = [&](std::string_view name) { return f.architecture + "." + std::string(name); };
+  meta.u32(key("attention.kv_lora_rank"), l.rank);
+  meta.u32(key("attention.q_lora_rank"), l.q_rank);
+  meta.u32(key("attention.head_count_kv"), l.joined ? s.n_head : 1);
+  meta.u32(key("attention.key_length"), (l.joined ? l.n_unrotated : l.rank) + f.n_rot);
+  meta.u32(key("attention.value_length"), l.joined ? l.n_value : l.rank);
+  if (!l.joined) {
+    meta.u32(key("attention.key_length_mla"), l.n_unrotated + f.n_rot);
+    meta.u32(key("attention.value_length_mla"), l.n_value);
+  }
+  meta.u32(key("expert_shared_count"), f.n_ff_shared / s.n_ff);
+}
+
 std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
                         const std::vector<TensorPlan>& plan) {
   GgufHeader meta;
@@ -328,7 +372,9 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   if (f.n_draft_layer > 0) meta.u32(key("nextn_predict_layers"), f.n_draft_layer);
   meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
   if (f.n_ff_dense > 0) meta.u32(key("expert_feed_forward_length"), s.n_ff);
-  if (f.n_ff_shared > 0) meta.u32(key("expert_shared_feed_forward_length"), f.n_ff_shared);
+  if (f.n_ff_shared > 0 && f.latent.rank == 0) {
+    meta.u32(key("expert_shared_feed_forward_length"), f.n_ff_shared);
+  }
   if (f.n_dense_layers > 0) meta.u32(key("leading_dense_block_count"), f.n_dense_layers);
   if (f.n_expert > 0) {
     meta.u32(key("expert_count"), f.n_expert);
@@ -342,12 +388,16 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     }
     meta.array(key("attention.head_count_kv"), 5, heads);
     meta.u32(key("shortconv.l_cache"), f.conv_kernel);
-  } else {
+  } else if (f.latent.rank == 0) {
     meta.u32(key("attention.head_count_kv"), s.n_head_kv);
   }
   if (f.delta_net.n_head > 0) add_delta_net_keys(meta, s);
-  meta.u32(key("attention.key_length"), s.head_dim);
-  meta.u32(key("attention.value_length"), s.head_dim);
+  if (f.latent.rank > 0) {
+    add_latent_keys(meta, s);
+  } else {
+    meta.u32(key("attention.key_length"), s.head_dim);
+    meta.u32(key("attention.value_length"), s.head_dim);
+  }
   meta.f32(key(f.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
            1e-5);
   meta.u32(key("rope.dimension_count"), f.n_rot > 0 ? f.n_rot : s.head_dim);
@@ -361,6 +411,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     if (const auto* n = std::get_if<int64_t>(&k.value)) meta.u32(key(k.name), *n);
     if (const auto* x = std::get_if<double>(&k.value)) meta.f32(key(k.name), *x);
     if (const auto* text = std::get_if<std::string>(&k.value)) meta.text(key(k.name), *text);
+    if (const auto* flag = std::get_if<bool>(&k.value)) meta.flag(key(k.name), *flag);
   }
   meta.u32(key("vocab_size"), s.n_vocab);
   add_tokenizer(meta, s.n_vocab);
@@ -425,7 +476,9 @@ void check_shape(const RandomModelShape& s, const RandomModelOptions& o) {
     fail(ErrorCode::kUsage, "random model: head_dim {} must be even, n_head {} divisible by {}",
          s.head_dim, s.n_head, s.n_head_kv);
   }
-  for (const int64_t n_in : {s.n_embd, s.n_ff, s.n_head * s.head_dim}) {
+  std::vector<int64_t> widths = {s.n_embd};
+  if (s.family.latent.rank == 0) widths.insert(widths.end(), {s.n_ff, s.n_head * s.head_dim});
+  for (const int64_t n_in : widths) {
     if (n_in % block_size(o.dtype) != 0) {
       fail(ErrorCode::kUsage, "random model: rows of {} values don't divide into {} blocks of {}",
            n_in, name(o.dtype), block_size(o.dtype));

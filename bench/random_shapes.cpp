@@ -81,6 +81,22 @@ RandomFamily qwen35moe() {
   return family;
 }
 
+RandomFamily deepseek2_lite() {
+  return {.architecture = "deepseek2",
+          .n_rot = 64,
+          .own_output = true,
+          .n_expert = 64,
+          .n_expert_used = 6,
+          .n_ff_dense = 10944,
+          .n_dense_layers = 1,
+          .n_ff_shared = 2 * 1408,
+          .latent = {.rank = 512, .n_unrotated = 128, .n_value = 128},
+          .keys = {{"rope.scaling.type", "yarn"},
+                   {"rope.scaling.factor", 40.0},
+                   {"rope.scaling.original_context_length", int64_t{4096}},
+                   {"rope.scaling.yarn_log_multiplier", 0.0707}}};
+}
+
 const std::vector<NamedShape>& shapes() {
   // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
   static const std::vector<NamedShape> all = {
@@ -105,6 +121,9 @@ const std::vector<NamedShape>& shapes() {
       {"qwen35moe-3b", {2048, 8, 16, 2, 256, 512, 32000, 1e7, qwen35moe()}},  // 35B's, fewer layers
       {"qwen35moe-35b", {2048, 40, 16, 2, 256, 512, 248320, 1e7, qwen35moe()}},
       {"qwen35-2b", {2048, 24, 8, 2, 256, 6144, 151936, 1e7, qwen35(16)}},
+      // V2-Lite's, fewer layers
+      {"deepseek2-lite-3b", {2048, 8, 16, 1, 192, 1408, 32000, 1e4, deepseek2_lite()}},
+      {"deepseek2-lite-16b", {2048, 27, 16, 1, 192, 1408, 102400, 1e4, deepseek2_lite()}},
       {"phi3-mini", {3072, 32, 32, 32, 96, 8192, 32064, 1e4, phi3()}},
   };
   return all;

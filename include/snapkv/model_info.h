@@ -33,8 +33,11 @@ struct LayerInfo {
   bool rotated = true;   ///< queries and keys are rotated by their position (RoPE)
   float scale = 1.0f;    ///< of the scores q . k, nearly always 1 / sqrt(head_dim)
   float softcap = 0.0f;  ///< if > 0: scores s become softcap * tanh(s / softcap)
-  /// Query heads, KV heads and their width; 0 in a layer without attention.
+  /// Query heads, KV heads and the width of keys; 0 in a layer without attention.
   int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
+  int64_t value_dim = 0;  ///< the width of values
+  /// Whether values are a part of the keys, which alone are stored (multi-head latent attention).
+  bool value_in_key = false;
 };
 
 class Architecture;

@@ -158,7 +158,9 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
                            .softcap = layer.softcap,
                            .n_head = layer.n_head,
                            .n_head_kv = layer.state.n_head,
-                           .head_dim = layer.state.head_dim_k});
+                           .head_dim = layer.state.head_dim_k,
+                           .value_dim = layer.state.head_dim_v,
+                           .value_in_key = layer.state.v_in_k});
     info.n_head = std::max(info.n_head, layer.n_head);
     info.n_head_kv = std::max(info.n_head_kv, layer.state.n_head);
     info.head_dim = std::max(info.head_dim, layer.state.head_dim_k);

@@ -42,9 +42,13 @@ void widen(const std::byte* from, DType dtype, int64_t n, float* to) {
     std::memcpy(to, from, n * sizeof(float));
   } else if (dtype == DType::f16) {
     widen_half<f16_t>(from, n, to);
-  } else {
-    SNAPKV_CHECK(dtype == DType::bf16);
+  } else if (dtype == DType::bf16) {
     widen_half<bf16_t>(from, n, to);
+  } else {
+    SNAPKV_CHECK(n % block_size(dtype) == 0);
+    visit_weight_type(dtype, [&](auto type) {
+      for (int64_t i = 0; i < n; ++i) to[i] = value_at<type.dtype>(from, i);
+    });
   }
 }
 

@@ -9,7 +9,8 @@
 
 namespace snapkv {
 
-/// Converts n values of a plain type (f32, f16, bf16) to f32. `from` need not be aligned.
+/// Converts n values of any type of weights, a multiple of the block size, to f32. `from` need not be
+/// aligned if the type is plain (f32, f16, bf16).
 void widen(const std::byte* from, DType dtype, int64_t n, float* to);
 
 /// Whether narrow() can write this type.

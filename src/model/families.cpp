@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "model/families/deepseek2.h"
 #include "model/families/lfm2.h"
 #include "model/families/qwen3_next.h"
 #include "model/family.h"
@@ -217,6 +218,20 @@ constexpr std::array kFamilies = {
            .qk_norm = QkNorm::each_head,
            .ffn_norm_name = "post_attention_norm",
            .rope = RopeLayout::neox},
+
+    Family{.name = "deepseek2",
+           .models = "DeepSeek V2, V2 Lite, V3 and R1, Kimi K2, Moonlight, GLM-4.7-Flash",
+           .make_layers = make_deepseek2_layers,
+           .own_keys = kDeepseek2Keys,
+           .experts = ExpertLayers::always,
+           .experts_normalized = false},
+
+    Family{.name = "mistral4",
+           .models = "Mistral Small 4",
+           .make_layers = make_deepseek2_layers,
+           .own_keys = kDeepseek2Keys,
+           .experts = ExpertLayers::always,
+           .experts_normalized = false},
 
     Family{
         .name = "internlm2", .models = "InternLM 2 and 2.5", .shared_output = SharedOutput::never},

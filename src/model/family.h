@@ -28,6 +28,7 @@ enum class TokenMixerKind {
   attention,
   short_conv,  // a short convolution with gates, which remembers the last inputs
   delta_net,   // linear attention by the gated delta rule, which remembers a matrix for each head
+  latent,      // attention whose heads share one compressed row for each token
 };
 
 /// A part of a layer's feed-forward network, which adds up what its parts compute.

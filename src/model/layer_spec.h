@@ -33,6 +33,15 @@ struct DeltaNetSpec {
   int64_t n_qkv() const { return 2 * n_head_k * d_k + n_head * d_v; }
 };
 
+/// Sizes of multi-head latent attention (LatentAttention). Its state has one head, whose rows are the
+/// rotated part of the keys, and then `rank` values of which all heads make their keys and values.
+struct LatentSpec {
+  int64_t rank = 0;        // head_dim_v of the state
+  int64_t n_unrotated = 0;  // values of a head's key that are made of these
+  int64_t n_value = 0;      // of a head's value
+  int64_t q_rank = 0;       // values of which all queries are made; 0: they are made of n_embd ones
+};
+
 /// A part of a layer's feed-forward network.
 struct FeedForwardPart {
   FeedForwardKind kind = FeedForwardKind::dense;
@@ -55,6 +64,7 @@ struct LayerSpec {
   bool output_gate = false;
   int64_t conv_kernel = 0;  // of a short convolution: tokens that it sees, its own included
   DeltaNetSpec delta_net;   // of linear attention
+  LatentSpec latent;        // of latent attention
   StateShape state;  // what it remembers of a sequence
   std::vector<FeedForwardPart> ffn;  // whose results are added; the first is the main one
 

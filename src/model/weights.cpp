@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "model/weights.h"
 
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/half.h"
 #include "format/gguf.h"
+#include "format/quantize.h"
 
 namespace snapkv {
 namespace {
@@ -96,6 +99,22 @@ Tensor WeightLoader::as_f32(const GgufTensor& t) {
   for (int64_t i = 0; i < n; ++i) {
     *out.at<float>(i) = type == DType::f16 ? to_f32(static_cast<const f16_t*>(t.tensor.data)[i])
                                            : to_f32(static_cast<const bf16_t*>(t.tensor.data)[i]);
+  }
+  return out;
+}
+
+Tensor WeightLoader::transposed(const Tensor& w) {
+  const int64_t n_out = w.shape[0], n_in = w.shape[1];
+  const DType type = block_size(w.dtype) > 1 ? DType::f16 : w.dtype;
+  owned_.push_back(Buffer::host(n_out * row_bytes(type, n_in), "weights"));
+  const Tensor out = owned_.back().view(type, {n_in, n_out});
+  std::vector<float> values(n_out * n_in), column(n_out);
+  for (int64_t i = 0; i < n_out; ++i) {
+    widen(w.at<const std::byte>(i), w.dtype, n_in, values.data() + i * n_in);
+  }
+  for (int64_t j = 0; j < n_in; ++j) {
+    for (int64_t i = 0; i < n_out; ++i) column[i] = values[i * n_in + j];
+    narrow(column.data(), n_out, type, out.at<std::byte>(j));
   }
   return out;
 }

@@ -50,6 +50,8 @@ class WeightLoader {
   Tensor vector(const std::string& name, int64_t n, Presence presence);
   /// Same for n_rows vectors: [n_rows, n] f32.
   Tensor vectors(const std::string& name, int64_t n_rows, int64_t n, Presence presence);
+  /// [n_in, n_out] of a matrix [n_out, n_in]: in its type, or in f16 if that is a block type.
+  Tensor transposed(const Tensor& w);
   /// Marks a tensor as known, though unused.
   void ignore(const std::string& name) { used_.insert(name); }
   /// The tensors that were handed out since the last call, in order.

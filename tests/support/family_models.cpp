@@ -293,6 +293,48 @@ std::vector<FamilyModel> with_delta_rules() {
           model_of("qwen3next", shape_of(qwen3next, 4))};
 }
 
+/// The first layer has no experts.
+std::vector<FamilyModel> with_latent_attention() {
+  RandomFamily lite{.architecture = "deepseek2",
+                    .n_rot = 16,
+                    .own_output = true,
+                    .n_expert = 8,
+                    .n_expert_used = 3,
+                    .n_ff_dense = 128,
+                    .n_dense_layers = 1,
+                    .n_ff_shared = 2 * 96,
+                    .latent = {.rank = 32, .n_unrotated = 24, .n_value = 40},
+                    .keys = joined(yarn(8.0, 512), {{"rope.scaling.yarn_log_multiplier", 0.0707}})};
+  RandomFamily old = lite;
+  old.latent.joined = true;
+  RandomFamily v3{.architecture = "deepseek2",
+                  .n_rot = 16,
+                  .n_expert = 16,
+                  .n_expert_used = 4,
+                  .choice_bias = true,
+                  .n_ff_dense = 128,
+                  .n_dense_layers = 1,
+                  .n_ff_shared = 96,
+                  .latent = {.rank = 64, .q_rank = 40, .n_unrotated = 32, .n_value = 24},
+                  .n_draft_layer = 1,
+                  .keys = joined(yarn(16.0, 64), {{"rope.scaling.yarn_log_multiplier", 0.1},
+                                                  {"expert_gating_func", int64_t{2}},
+                                                  {"expert_group_count", int64_t{4}},
+                                                  {"expert_group_used_count", int64_t{2}},
+                                                  {"expert_weights_norm", true},
+                                                  {"expert_weights_scale", 1.5}})};
+  RandomFamily mistral4 = v3;
+  mistral4.architecture = "mistral4";
+  mistral4.choice_bias = false;
+  mistral4.n_draft_layer = 0;
+  mistral4.keys = joined(yarn(16.0, 16), {{"rope.scaling.yarn_log_multiplier", 0.05},
+                                          {"attention.temperature_scale", 0.3},
+                                          {"attention.temperature_length", int64_t{16}},
+                                          {"expert_weights_norm", true}});
+  return {model_of("deepseek2-lite", shape_of(lite)), model_of("deepseek2-joined", shape_of(old)),
+          model_of("deepseek2", shape_of(v3)), model_of("mistral4", shape_of(mistral4))};
+}
+
 }  // namespace
 
 const std::vector<FamilyModel>& family_models() {
@@ -300,7 +342,7 @@ const std::vector<FamilyModel>& family_models() {
     std::vector<FamilyModel> all;
     for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(),
                         with_layer_norms(), with_short_convolutions(),
-                        with_delta_rules()}) {
+                        with_delta_rules(), with_latent_attention()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

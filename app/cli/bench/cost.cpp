@@ -9,11 +9,12 @@ namespace snapkv::cli {
 namespace {
 
 // Bytes of one head's row of keys and values; its position is extra (cache/kv_layer.h).
-double kv_row_bytes(DType kv_type, int64_t head_dim) {
-  return 2.0 * static_cast<double>(row_bytes(kv_type, head_dim));
+double kv_row_bytes(DType kv_type, const LayerInfo& layer) {
+  const int64_t value = layer.value_in_key ? 0 : row_bytes(kv_type, layer.value_dim);
+  return static_cast<double>(row_bytes(kv_type, layer.head_dim) + value);
 }
-double stored_row_bytes(DType kv_type, int64_t head_dim) {
-  return kv_row_bytes(kv_type, head_dim) + sizeof(int32_t);
+double stored_row_bytes(DType kv_type, const LayerInfo& layer) {
+  return kv_row_bytes(kv_type, layer) + sizeof(int32_t);
 }
 
 }  // namespace
@@ -21,10 +22,18 @@ double stored_row_bytes(DType kv_type, int64_t head_dim) {
 ModelCost::ModelCost(const ModelDescription& model) {
   const ModelInfo& m = model.info;
   const auto n_embd = static_cast<double>(m.n_embd);
-  n_q_ = static_cast<double>(m.n_head * m.head_dim);
-  wq_ = n_embd * n_q_;
-  wkv_ = 2 * n_embd * static_cast<double>(m.n_head_kv * m.head_dim);
-  wo_ = n_q_ * n_embd;
+  for (const LayerInfo& layer : m.layers) {
+    if (layer.head_dim == m.head_dim) layer_ = layer;
+  }
+  n_qv_ = static_cast<double>(m.n_head * (layer_.head_dim + layer_.value_dim));
+  const auto n_keys = static_cast<double>(m.n_head_kv * layer_.head_dim);
+  if (layer_.value_in_key) {  // the other matrices count as a part of ffn_
+    wkv_ = n_embd * n_keys;
+  } else {
+    wq_ = n_embd * static_cast<double>(m.n_head * layer_.head_dim);
+    wkv_ = n_embd * (n_keys + static_cast<double>(m.n_head_kv * layer_.value_dim));
+    wo_ = static_cast<double>(m.n_head * layer_.value_dim) * n_embd;
+  }
   head_ = n_embd * static_cast<double>(m.n_vocab);
   n_layer_ = static_cast<double>(m.n_layer);
   for (const LayerInfo& layer : m.layers) {
@@ -33,7 +42,6 @@ ModelCost::ModelCost(const ModelDescription& model) {
   n_attending_ = static_cast<double>(windows_.size());
   for (double* weights : {&wq_, &wkv_, &wo_}) *weights *= n_attending_ / n_layer_;
   n_head_kv_ = static_cast<double>(m.n_head_kv);
-  head_dim_ = m.head_dim;
   size_t embedding = 0;
   bool separate_output = false;
   double layer_weights = 0;  // matrices of all layers
@@ -72,11 +80,11 @@ double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const
     const double n_growing = std::clamp(window - n_rows, 0.0, n);
     pairs += n_growing * n_rows + n_growing * (n_growing + 1) / 2 + (n - n_growing) * window;
   }
-  return 4 * n_q_ * pairs;  // 2 for q . k, 2 for p * v
+  return 2 * n_qv_ * pairs;
 }
 
 double ModelCost::prefill_bytes(int64_t n_tokens, DType kv_type) const {
-  const double row = n_attending_ * n_head_kv_ * kv_row_bytes(kv_type, head_dim_);
+  const double row = n_attending_ * n_head_kv_ * kv_row_bytes(kv_type, layer_);
   return static_cast<double>(weight_bytes_) + static_cast<double>(n_tokens) * row;
 }
 
@@ -86,17 +94,17 @@ double ModelCost::decode_linear_flops(int64_t n_seq) const {
 }
 
 double ModelCost::decode_attention_flops(double n_rows) const {
-  return 4 * n_q_ * n_attending_ * n_rows;  // 2 for q . k, 2 for p * v
+  return 2 * n_qv_ * n_attending_ * n_rows;
 }
 
 double ModelCost::rows(size_t kv_bytes_used, DType kv_type) const {
-  return static_cast<double>(kv_bytes_used) / stored_row_bytes(kv_type, head_dim_) /
+  return static_cast<double>(kv_bytes_used) / stored_row_bytes(kv_type, layer_) /
          (n_attending_ * n_head_kv_);
 }
 
 double ModelCost::kv_bytes_read(size_t kv_bytes_used, DType kv_type) const {
-  return static_cast<double>(kv_bytes_used) * kv_row_bytes(kv_type, head_dim_) /
-         stored_row_bytes(kv_type, head_dim_);
+  return static_cast<double>(kv_bytes_used) * kv_row_bytes(kv_type, layer_) /
+         stored_row_bytes(kv_type, layer_);
 }
 
 }  // namespace snapkv::cli

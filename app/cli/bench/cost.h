@@ -41,11 +41,11 @@ class ModelCost {
   // multiply-adds per token of one layer, the mean over all of them
   double wq_ = 0, wkv_ = 0, wo_ = 0, ffn_ = 0;
   double head_ = 0;  // output matrix
-  double n_q_ = 0;   // n_head * head_dim
+  double n_qv_ = 0;  // n_head * (head_dim + value_dim): multiply-adds per pair of query and key
   double n_layer_ = 0, n_head_kv_ = 0;
   double n_attending_ = 0;        // layers with attention
   std::vector<int64_t> windows_;  // of these, 0: full attention
-  int64_t head_dim_ = 0;
+  LayerInfo layer_ = {};  // one with attention: its widths
   size_t weight_bytes_ = 0, decode_weight_bytes_ = 0;
 };
 

@@ -97,7 +97,7 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   const RopeFrequencies frequencies = context_.rotations.find(layer_.rotation, pass.n_ctx);
   ops::rope(*pass.backend, q, q_pos, frequencies);
   ops::rope(*pass.backend, k, pass.pos, frequencies);
-  sharpen(q, q_pos, pass);
+  sharpen(q, q_pos, context_, pass);
 
   const Tensor ungated = layer_.output_gate ? buffers.get(ungated_, n_out) : attn;
   pass.attention->attend(q, k, v, ungated);
@@ -119,10 +119,9 @@ void Attention::normalize_heads(const Norm& norm, const Tensor& x, const LayerPa
   normalize(*pass.backend, context_.spec, norm, vectors, vectors);
 }
 
-/// QueryTemperature; q [n_q, n_head, head_dim].
-void Attention::sharpen(const Tensor& q, std::span<const int32_t> pos,
-                        const LayerPass& pass) const {
-  const QueryTemperature& temperature = context_.spec.config.temperature;
+void sharpen(const Tensor& q, std::span<const int32_t> pos, const BlockContext& context,
+             const LayerPass& pass) {
+  const QueryTemperature& temperature = context.spec.config.temperature;
   if (temperature.scale == 0.0) return;
   std::vector<float> factors;
   for (int32_t p : pos) factors.push_back(temperature.factor(p));

@@ -9,6 +9,10 @@
 
 namespace snapkv {
 
+/// Multiplies queries by QueryTemperature's factor of their positions. q [n, n_head, head_dim].
+void sharpen(const Tensor& q, std::span<const int32_t> pos, const BlockContext& context,
+             const LayerPass& pass);
+
 class Attention final : public TokenMixer {
  public:
   Attention(const BlockContext& context, LayerLoader& loader);
@@ -30,7 +34,6 @@ class Attention final : public TokenMixer {
   void project(const Tensor& normed, const Tensor& q, const Tensor& k, const Tensor& v,
                const LayerPass& pass) const;
   void normalize_heads(const Norm& norm, const Tensor& x, const LayerPass& pass) const;
-  void sharpen(const Tensor& q, std::span<const int32_t> pos, const LayerPass& pass) const;
 
   const BlockContext& context_;
   const LayerSpec& layer_;

@@ -9,6 +9,7 @@
 #include "model/blocks/delta_net.h"
 #include "model/blocks/dense_ffn.h"
 #include "model/blocks/experts_ffn.h"
+#include "model/blocks/latent_attention.h"
 #include "model/blocks/short_conv.h"
 #include "model/blocks/sum_ffn.h"
 
@@ -35,6 +36,8 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
       return std::make_unique<Attention>(context, loader);
     case TokenMixerKind::short_conv:
       return std::make_unique<ShortConvMixer>(context, loader);
+    case TokenMixerKind::latent:
+      return std::make_unique<LatentAttention>(context, loader);
     case TokenMixerKind::delta_net:
       return std::make_unique<DeltaNetMixer>(context, loader);
   }

@@ -39,6 +39,12 @@ class LayerLoader {
   Tensor vector(const std::string& name, int64_t n, Presence presence) {
     return weights_.vector(prefix_ + name, n, presence);
   }
+  /// [n_out, n_in] of each head, of one tensor for all; `name` without ".weight".
+  std::vector<Weight> heads(const std::string& name, int64_t n_head, int64_t n_out, int64_t n_in) {
+    return weights_.matrices(prefix_ + name + ".weight", n_head, n_out, n_in);
+  }
+  /// [n_in, n_out], as values of f32, f16 or bf16, of a matrix [n_out, n_in] of any type.
+  Weight transposed(const Weight& matrix) { return {weights_.transposed(matrix.w), {}}; }
   /// [n_embd]; `name` without ".weight".
   Norm norm(const std::string& name, Presence presence = Presence::required) {
     return load_norm(spec_, weights_, prefix_ + name, presence);

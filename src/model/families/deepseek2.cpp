@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#include "model/families/deepseek2.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "format/gguf.h"
+#include "model/metadata_reader.h"
+#include "model/model_spec.h"
+
+namespace snapkv {
+namespace {
+
+constexpr int64_t kMostQueryHeads = 1 << 14, kMostHeadWidth = 1 << 12, kMostRank = 1 << 14;
+
+/// The widths of a head's query and value. Files of before April 2025 have them where newer ones have
+/// the widths of what is remembered.
+struct HeadWidths {
+  int64_t key = 0, value = 0;
+};
+
+HeadWidths read_widths(const MetadataReader& reader) {
+  if (!reader.has("attention.key_length_mla")) {
+    return {reader.size("attention.key_length", kMostHeadWidth),
+            reader.size("attention.value_length", kMostHeadWidth)};
+  }
+  return {reader.size("attention.key_length_mla", kMostHeadWidth),
+          reader.size("attention.value_length_mla", kMostHeadWidth)};
+}
+
+LatentSpec read_latent(const MetadataReader& reader, int64_t n_rot) {
+  const std::string& path = reader.file().path();
+  const HeadWidths widths = read_widths(reader);
+  if (n_rot >= widths.key) {
+    fail(ErrorCode::kBadModel, "{}: {} = {} must be less than the width of a query, {}", path,
+         reader.key("rope.dimension_count"), n_rot, widths.key);
+  }
+  LatentSpec latent;
+  latent.rank = reader.size("attention.kv_lora_rank", kMostRank);
+  latent.n_unrotated = widths.key - n_rot;
+  latent.n_value = widths.value;
+  latent.q_rank = std::min<int64_t>(
+      kMostRank, reader.file().get_uint(reader.key("attention.q_lora_rank"), 0));
+  // whole blocks of q8_0, and whole vectors
+  if (latent.rank % 32 != 0 || n_rot % 8 != 0) {
+    fail(ErrorCode::kBadModel,
+         "{}: {} = {} and {} = {}; supported are multiples of 32 and of 8", path,
+         reader.key("attention.kv_lora_rank"), latent.rank, reader.key("rope.dimension_count"),
+         n_rot);
+  }
+  return latent;
+}
+
+/// Scores grow with the context's factor by DeepSeek's convention for YaRN: with m =
+/// mscale_all_dim, whose tenth is .rope.scaling.yarn_log_multiplier in files of these families, by
+/// (1 + 0.1 m ln(factor))^2, while rotated values have magnitude 1 where mscale is m too. Files don't
+/// have mscale; as llama.cpp does, it is taken to be m in `deepseek2` and 1 in others.
+float read_scale(const MetadataReader& reader, int64_t width, RotationSpec& rotation) {
+  const double root = std::sqrt(static_cast<double>(width));
+  if (rotation.yarn.n_ctx_original == 0 || rotation.linear_factor <= 1.0) {
+    return static_cast<float>(1.0 / root);
+  }
+  const double multiplier =
+      10.0 * reader.not_negative("rope.scaling.yarn_log_multiplier", 0.0);
+  const auto magnitude = [&](double m) { return 1.0 + 0.1 * m * std::log(rotation.linear_factor); };
+  double ratio = magnitude(1.0) / magnitude(multiplier);
+  if (multiplier > 0.0 && reader.architecture() == "deepseek2") ratio = 1.0;
+  ratio *= reader.positive("rope.scaling.attn_factor", 1.0);
+  rotation.magnitude = static_cast<float>(ratio);
+  const double scale = ratio * magnitude(multiplier);
+  return static_cast<float>(scale * scale / root);
+}
+
+LayerSpec latent_layer(const MetadataReader& reader) {
+  LayerSpec layer;
+  layer.mixer = TokenMixerKind::latent;
+  layer.rotation = read_rotation(reader, RopeLayout::norm, kMostHeadWidth);
+  layer.latent = read_latent(reader, layer.rotation.n_rot);
+  layer.scale = read_scale(reader, layer.latent.n_unrotated + layer.rotation.n_rot, layer.rotation);
+  layer.state = {.n_head = 1,
+                 .head_dim_k = layer.rotation.n_rot + layer.latent.rank,
+                 .head_dim_v = layer.latent.rank,
+                 .v_in_k = true};
+  return layer;
+}
+
+/// .leading_dense_block_count: the number of first layers without experts.
+int64_t count_dense_layers(const MetadataReader& reader, int64_t n_layer) {
+  const uint64_t n = reader.file().get_uint(reader.key("leading_dense_block_count"), 0);
+  return static_cast<int64_t>(std::min<uint64_t>(n, n_layer));
+}
+
+std::vector<FeedForwardPart> expert_parts(const MetadataReader& reader) {
+  const int64_t width = reader.size("expert_feed_forward_length", 1 << 22);
+  std::vector<FeedForwardPart> parts = {{FeedForwardKind::experts, width}};
+  const uint64_t n_shared = reader.file().get_uint(reader.key("expert_shared_count"), 0);
+  if (n_shared > 1024) {
+    fail(ErrorCode::kBadModel, "{}: {} is {}, expected at most 1024", reader.file().path(),
+         reader.key("expert_shared_count"), n_shared);
+  }
+  if (n_shared > 0) {
+    parts.push_back({FeedForwardKind::shared_expert, width * static_cast<int64_t>(n_shared)});
+  }
+  return parts;
+}
+
+/// Files of GLM-4.7-Flash have no .expert_gating_func; llama.cpp knows them by these sizes.
+bool is_glm_flash(const MetadataReader& reader, const ModelConfig& c) {
+  return !reader.has("expert_gating_func") && (c.n_layer == 47 || c.n_layer == 48) &&
+         c.n_vocab == 154880;
+}
+
+}  // namespace
+
+void make_deepseek2_layers(const MetadataReader& reader, ModelSpec& spec) {
+  ModelConfig& c = spec.config;
+  if (is_glm_flash(reader, c)) c.routing.score = ExpertScore::sigmoid;
+  const std::vector<int64_t> n_head =
+      reader.sizes("attention.head_count", c.n_layer, {}, 1, kMostQueryHeads);
+  LayerSpec layer = latent_layer(reader);
+  const std::vector<FeedForwardPart> experts = expert_parts(reader);
+  const int64_t n_dense = count_dense_layers(reader, c.n_layer);
+  for (int64_t il = 0; il < c.n_layer; ++il) {
+    layer.n_head = n_head[il];
+    if (il >= n_dense) layer.ffn = experts;
+    spec.layers.push_back(layer);
+  }
+}
+
+}  // namespace snapkv

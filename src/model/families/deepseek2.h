@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// DeepSeek V2 (arXiv 2405.04434) and V3 (arXiv 2412.19437), and the models built like them: multi-head
+// latent attention, and a mixture of experts with shared ones in all but the first layers.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace snapkv {
+
+class MetadataReader;
+struct ModelSpec;
+
+/// Family::make_layers of `deepseek2` and `mistral4`.
+void make_deepseek2_layers(const MetadataReader& reader, ModelSpec& spec);
+
+/// Family::own_keys of both.
+inline constexpr std::array<std::string_view, 5> kDeepseek2Keys = {
+    "attention.kv_lora_rank", "attention.q_lora_rank", "attention.key_length_mla",
+    "expert_shared_count", "nextn_predict_layers"};
+
+}  // namespace snapkv
