@@ -36,10 +36,11 @@ struct DeltaNetSpec {
 /// Sizes of multi-head latent attention (LatentAttention). Its state has one head, whose rows are the
 /// rotated part of the keys, and then `rank` values of which all heads make their keys and values.
 struct LatentSpec {
-  int64_t rank = 0;        // head_dim_v of the state
+  int64_t rank = 0;         // head_dim_v of the state
   int64_t n_unrotated = 0;  // values of a head's key that are made of these
   int64_t n_value = 0;      // of a head's value
   int64_t q_rank = 0;       // values of which all queries are made; 0: they are made of n_embd ones
+  bool joined = false;      // whether the file has one matrix for keys and values of all heads
 };
 
 /// A part of a layer's feed-forward network.

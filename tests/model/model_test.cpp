@@ -126,7 +126,7 @@ TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
     uint32_t value;
     const char* meaning;
   } cases[] = {{"llama", "expert_shared_count", 8, "experts that every token passes"},
-               {"deepseek2", "attention.kv_lora_rank", 512, "multi-head latent attention"},
+               {"kimi-linear", "attention.kv_lora_rank", 512, "multi-head latent attention"},
                {"mamba", "ssm.state_size", 16, "recurrent"},
                {"rwkv7", "wkv.head_size", 64, "recurrent"},
                {"gemma4", "attention.key_length_swa", 128, "sliding window"}};

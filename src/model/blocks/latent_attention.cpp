@@ -56,11 +56,11 @@ LatentAttention::LatentAttention(const BlockContext& context, LayerLoader& loade
   plan_activations(context.activations);
 }
 
-/// Files of before April 2025, and Hugging Face folders, have one matrix that makes the keys and
-/// values of all heads: of each head K_h, then V_h.
+/// One matrix that makes the keys and values of all heads has of each head K_h, then V_h. Some files
+/// have both forms.
 void LatentAttention::load_heads(LayerLoader& loader) {
   const int64_t n_head = layer_.n_head, n_key = sizes_.n_unrotated, n_value = sizes_.n_value;
-  if (loader.has("attn_kv_b.weight")) {
+  if (sizes_.joined) {
     const Weight both =
         loader.matrix("attn_kv_b", n_head * (n_key + n_value), sizes_.rank, Presence::optional);
     for (int64_t h = 0; h < n_head; ++h) {
@@ -68,7 +68,10 @@ void LatentAttention::load_heads(LayerLoader& loader) {
       keys_.push_back(loader.transposed(both.rows(begin, begin + n_key)));
       values_.push_back(both.rows(begin + n_key, begin + n_key + n_value));
     }
+    loader.ignore("attn_k_b.weight");
+    loader.ignore("attn_v_b.weight");
   } else {
+    loader.ignore("attn_kv_b.weight");
     keys_ = loader.heads("attn_k_b", n_head, sizes_.rank, n_key);
     values_ = loader.heads("attn_v_b", n_head, n_value, sizes_.rank);
   }

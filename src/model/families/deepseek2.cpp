@@ -17,18 +17,17 @@ namespace {
 constexpr int64_t kMostQueryHeads = 1 << 14, kMostHeadWidth = 1 << 12, kMostRank = 1 << 14;
 
 /// The widths of a head's query and value. Files of before April 2025 have them where newer ones have
-/// the widths of what is remembered.
+/// the widths of what is remembered, and one matrix for keys and values of all heads.
 struct HeadWidths {
   int64_t key = 0, value = 0;
+  bool joined = false;
 };
 
 HeadWidths read_widths(const MetadataReader& reader) {
-  if (!reader.has("attention.key_length_mla")) {
-    return {reader.size("attention.key_length", kMostHeadWidth),
-            reader.size("attention.value_length", kMostHeadWidth)};
-  }
-  return {reader.size("attention.key_length_mla", kMostHeadWidth),
-          reader.size("attention.value_length_mla", kMostHeadWidth)};
+  const bool joined = !reader.has("attention.key_length_mla");
+  const std::string ending = joined ? "" : "_mla";
+  return {reader.size("attention.key_length" + ending, kMostHeadWidth),
+          reader.size("attention.value_length" + ending, kMostHeadWidth), joined};
 }
 
 LatentSpec read_latent(const MetadataReader& reader, int64_t n_rot) {
@@ -42,6 +41,7 @@ LatentSpec read_latent(const MetadataReader& reader, int64_t n_rot) {
   latent.rank = reader.size("attention.kv_lora_rank", kMostRank);
   latent.n_unrotated = widths.key - n_rot;
   latent.n_value = widths.value;
+  latent.joined = widths.joined;
   latent.q_rank = std::min<int64_t>(
       kMostRank, reader.file().get_uint(reader.key("attention.q_lora_rank"), 0));
   // whole blocks of q8_0, and whole vectors
