@@ -162,8 +162,8 @@ class RowState : public LayerState {
   /// Whether policies can read it: its type is not quantized, and all heads have the same capacity.
   virtual bool has_views() const = 0;
   struct Views {
-    /// [n_head, capacity, head_dim_k] and [n_head, capacity, head_dim_v]. With StateShape::v_in_k, v
-    /// is a part of k's rows.
+    /// [n_head, capacity, head_dim_k] and [n_head, capacity, head_dim_v]. With StateShape::v_in_k,
+    /// v is a part of k's rows.
     Tensor k, v;
   };
   /// Copies nothing. has_views() must hold.

@@ -33,8 +33,9 @@ struct DeltaNetSpec {
   int64_t n_qkv() const { return 2 * n_head_k * d_k + n_head * d_v; }
 };
 
-/// Sizes of multi-head latent attention (LatentAttention). Its state has one head, whose rows are the
-/// rotated part of the keys, and then `rank` values of which all heads make their keys and values.
+/// Sizes of multi-head latent attention (LatentAttention). Its state has one head, whose rows are
+/// the rotated part of the keys, and then `rank` values of which all heads make their keys and
+/// values.
 struct LatentSpec {
   int64_t rank = 0;         // head_dim_v of the state
   int64_t n_unrotated = 0;  // values of a head's key that are made of these

@@ -43,8 +43,8 @@ struct PolicyInput {
   AttentionVariant variant = {};    // the layer's attention: votes use capped scores
   Tensor wo;  // [n_embd, n_head * n] the layer's output projection, any weight type; empty outside
               // a model. n is value_dim, unless there are value_heads
-  /// [n_head] of [n, value_dim], any weight type: the matrix by which each query head makes its value
-  /// of a row of v (latent attention). Empty: rows of v are the values.
+  /// [n_head] of [n, value_dim], any weight type: the matrix by which each query head makes its
+  /// value of a row of v (latent attention). Empty: rows of v are the values.
   std::span<const Tensor> value_heads;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Multi-head latent attention: what heads compute from shared rows in absorbed form is what the paper
-// computes from keys and values of their own (arXiv 2405.04434, equations 9 to 11 and 14 to 19), and
-// so are the votes that policies rank these rows by.
+// Multi-head latent attention: what heads compute from shared rows in absorbed form is what the
+// paper computes from keys and values of their own (arXiv 2405.04434, equations 9 to 11 and 14 to
+// 19), and so are the votes that policies rank these rows by.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,11 +52,9 @@ class PlainStep final : public AttentionStep {
     const Tensor k(k_.data(), DType::f32, {1, kTokens, width});
     std::vector<float> votes(kTokens - kWindow);
     const std::vector<int32_t> n_rows = {kTokens};
-    ops::window_votes(backend_, {.q = q,
-                                 .k = k,
-                                 .n_rows = n_rows,
-                                 .scale = scale_,
-                                 .votes = Tensor(votes.data(), DType::f32, {1, kTokens - kWindow})});
+    const Tensor out(votes.data(), DType::f32, {1, kTokens - kWindow});
+    ops::window_votes(backend_,
+                      {.q = q, .k = k, .n_rows = n_rows, .scale = scale_, .votes = out});
     return votes;
   }
 
@@ -300,8 +298,9 @@ TEST(LatentRowsTest, AreCountedOnce) {
 /// The error of loading deepseek2-lite with a change.
 template <typename F>
 void expect_refused(std::initializer_list<std::string_view> parts, F change) {
-  FamilyModel m = *std::find_if(family_models().begin(), family_models().end(),
-                                [](const FamilyModel& model) { return model.name == "deepseek2-lite"; });
+  FamilyModel m = *std::find_if(
+      family_models().begin(), family_models().end(),
+      [](const FamilyModel& model) { return model.name == "deepseek2-lite"; });
   change(m);
   const TempDir folder;
   const std::string path = folder / "m.gguf";

@@ -236,8 +236,8 @@ __global__ void split_kernel(const In* x, int64_t begin, int64_t n_part, int64_t
 
 // The inverse.
 template <typename In, typename Out>
-__global__ void join_kernel(const In* part, int64_t begin, int64_t n_part, int64_t n_cols, int64_t n,
-                            Out* out) {
+__global__ void join_kernel(const In* part, int64_t begin, int64_t n_part, int64_t n_cols,
+                            int64_t n, Out* out) {
   ptx::let_next_kernel_start();
   ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;

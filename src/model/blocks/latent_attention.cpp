@@ -18,7 +18,8 @@ Tensor side_by_side(const Tensor& t) {
   return t.reshaped({t.shape[0], t.shape[1] * t.shape[2]});
 }
 
-/// Multiplies the rows of each head, of all heads in x [n_head * n, n_in], with the head's own matrix.
+/// Multiplies the rows of each head, of all heads in x [n_head * n, n_in], with the head's own
+/// matrix.
 void project_heads(const Tensor& x, const std::vector<Weight>& heads, const Tensor& out,
                    const LayerPass& pass) {
   const auto n_head = std::ssize(heads);
@@ -56,8 +57,8 @@ LatentAttention::LatentAttention(const BlockContext& context, LayerLoader& loade
   plan_activations(context.activations);
 }
 
-/// One matrix that makes the keys and values of all heads has of each head K_h, then V_h. Some files
-/// have both forms.
+/// One matrix that makes the keys and values of all heads has of each head K_h, then V_h. Some
+/// files have both forms.
 void LatentAttention::load_heads(LayerLoader& loader) {
   const int64_t n_head = layer_.n_head, n_key = sizes_.n_unrotated, n_value = sizes_.n_value;
   if (sizes_.joined) {
@@ -156,7 +157,8 @@ Tensor LatentAttention::make_rows(const Tensor& projected, const LayerPass& pass
   return row;
 }
 
-/// The queries for such rows, [n, n_head, n_rot + rank]; projected [n, n_head * (n_unrotated + n_rot)].
+/// The queries for such rows, [n, n_head, n_rot + rank]; projected [n, n_head * (n_unrotated +
+/// n_rot)].
 Tensor LatentAttention::make_queries(const Tensor& projected, const LayerPass& pass) const {
   const int64_t n = projected.shape[0], n_head = layer_.n_head;
   const ActivationBuffer& buffers = *pass.buffers;

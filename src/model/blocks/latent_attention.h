@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// LatentAttention: multi-head latent attention (arXiv 2405.04434, section 2.1). What is remembered of
-// a token is one row: a part of the key that all heads share and that is rotated, then the normed
-// latent vector c, of which each head would make the rest of its key, K_h c, and its value, V_h c. As
-// q . K_h c = K_h^T q . c, queries are taken into the latent space instead, heads attend to the rows
-// themselves, and V_h makes of each head's sum of latent vectors its sum of values.
+// LatentAttention: multi-head latent attention (arXiv 2405.04434, section 2.1). What is remembered
+// of a token is one row: a part of the key that all heads share and that is rotated, then the
+// normed latent vector c, of which each head would make the rest of its key, K_h c, and its value,
+// V_h c. As q . K_h c = K_h^T q . c, queries are taken into the latent space instead, heads attend
+// to the rows themselves, and V_h makes of each head's sum of latent vectors its sum of values.
 #pragma once
 
 #include <vector>

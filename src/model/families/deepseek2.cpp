@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kMostQueryHeads = 1 << 14, kMostHeadWidth = 1 << 12, kMostRank = 1 << 14;
 
-/// The widths of a head's query and value. Files of before April 2025 have them where newer ones have
-/// the widths of what is remembered, and one matrix for keys and values of all heads.
+/// The widths of a head's query and value. Files of before April 2025 have them where newer ones
+/// have the widths of what is remembered, and one matrix for keys and values of all heads.
 struct HeadWidths {
   int64_t key = 0, value = 0;
   bool joined = false;
@@ -56,8 +56,8 @@ LatentSpec read_latent(const MetadataReader& reader, int64_t n_rot) {
 
 /// Scores grow with the context's factor by DeepSeek's convention for YaRN: with m =
 /// mscale_all_dim, whose tenth is .rope.scaling.yarn_log_multiplier in files of these families, by
-/// (1 + 0.1 m ln(factor))^2, while rotated values have magnitude 1 where mscale is m too. Files don't
-/// have mscale; as llama.cpp does, it is taken to be m in `deepseek2` and 1 in others.
+/// (1 + 0.1 m ln(factor))^2, while rotated values have magnitude 1 where mscale is m too. Files
+/// don't have mscale; as llama.cpp does, it is taken to be m in `deepseek2` and 1 in others.
 float read_scale(const MetadataReader& reader, int64_t width, RotationSpec& rotation) {
   const double root = std::sqrt(static_cast<double>(width));
   if (rotation.yarn.n_ctx_original == 0 || rotation.linear_factor <= 1.0) {

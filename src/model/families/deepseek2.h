@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// DeepSeek V2 (arXiv 2405.04434) and V3 (arXiv 2412.19437), and the models built like them: multi-head
-// latent attention, and a mixture of experts with shared ones in all but the first layers.
+// DeepSeek V2 (arXiv 2405.04434) and V3 (arXiv 2412.19437), and the models built like them:
+// multi-head latent attention, and a mixture of experts with shared ones in all but the first
+// layers.
 #pragma once
 
 #include <array>
