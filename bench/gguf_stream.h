@@ -46,7 +46,7 @@ class GgufHeader {
     begin(key, 6);
     number(static_cast<float>(v));
   }
-  void flag(std::string_view key, bool v) {
+  void boolean(std::string_view key, bool v) {
     begin(key, 7);
     number(static_cast<uint8_t>(v));
   }

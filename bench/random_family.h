@@ -18,7 +18,7 @@ enum class RandomQkNorm { none, each_head, own_weights, all_together };
 /// An additional metadata key, without the architecture's name.
 struct RandomKey {
   std::string name;
-  std::variant<int64_t, double, std::string, bool> value;
+  std::variant<int64_t, double, bool, std::string> value;
 };
 
 /// The defaults are Llama's.
@@ -43,12 +43,14 @@ struct RandomFamily {
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
   int64_t n_dense_layers = 0;               // the first ones, without experts, n_ff_dense wide
   int64_t n_ff_shared = 0;                  // > 0: width of an expert that every token passes
+  int64_t n_shared = 0;                     // > 0: the header says this, not n_ff_shared
+  int64_t expert_step = 0;                  // > 0: only the last of so many layers has experts
   bool shared_gate = false;                 // whether each token has a factor for it
   /// > 0: layers that are not among attention_layers have a short convolution of so many tokens.
   int64_t conv_kernel = 0;
   std::vector<int64_t> attention_layers = {};
-  /// Linear attention by the gated delta rule in all but every fourth layer; attention's output then
-  /// has a gate.
+  /// Linear attention by the gated delta rule in all but every fourth layer; attention's output
+  /// then has a gate.
   struct DeltaNet {
     int64_t n_head_k = 0, n_head = 0;  // of keys, of values; 0: no such layers
     int64_t head_dim = 0;              // of keys and of values
@@ -65,7 +67,8 @@ struct RandomFamily {
   };
   Latent latent = {};
   int64_t n_draft_layer = 0;  // layers after the others that guess further tokens
-  int64_t window = 0;  // .attention.sliding_window; 0: none
+  bool sections = false;      // .rope.dimension_sections, of models that see pictures
+  int64_t window = 0;         // .attention.sliding_window; 0: none
   std::vector<RandomKey> keys = {};
 };
 
@@ -79,8 +82,8 @@ struct RandomGains {
   float attention_output = 1.2f;
   float ffn = 1.2f;
   float router = 1.5f;
-  float delta_rate = 0.5f;     // of how fast a state forgets
-  float delta_gates = 0.8f;    // what decides when it forgets and learns
+  float delta_rate = 0.5f;   // of how fast a state forgets
+  float delta_gates = 0.8f;  // what decides when it forgets and learns
   float sinks = 2.0f;
   float bias = 0.4f;           // of biases
   float norm = 0.2f;           // of norms around 1, and of their biases

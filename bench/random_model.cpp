@@ -208,7 +208,8 @@ class Planner {
   }
 
   void add_ffn(const std::string& blk, int64_t il, const RandomGains& g) {
-    const bool dense = il < f_.n_dense_layers;
+    const bool between = f_.expert_step > 0 && (il + 1) % f_.expert_step != 0;
+    const bool dense = il < f_.n_dense_layers || between;
     if (f_.n_expert > 0 && !dense) return add_experts(blk, g);
     const int64_t n_ff = dense ? f_.n_ff_dense : s_.n_ff;
     if (f_.gated && !f_.fused_gate) {
@@ -323,6 +324,14 @@ void add_tokenizer(GgufHeader& meta, int64_t n_vocab) {
   meta.u32("tokenizer.ggml.unknown_token_id", 0);
 }
 
+/// For pictures: how many pairs turn by time, by height and by width, which a text has all alike.
+void add_sections(GgufHeader& meta, const RandomModelShape& s) {
+  const auto pairs = static_cast<int32_t>((s.family.n_rot > 0 ? s.family.n_rot : s.head_dim) / 2);
+  const int32_t third = pairs / 3;
+  meta.array(s.family.architecture + ".rope.dimension_sections", 5,
+             std::vector<int32_t>{pairs - 2 * third, third, third, 0});
+}
+
 void add_delta_net_keys(GgufHeader& meta, const RandomModelShape& s) {
   const RandomFamily& f = s.family;
   const auto key = [&](std::string_view name) { return f.architecture + "." + std::string(name); };
@@ -332,12 +341,6 @@ void add_delta_net_keys(GgufHeader& meta, const RandomModelShape& s) {
   meta.u32(key("ssm.group_count"), f.delta_net.n_head_k);
   meta.u32(key("ssm.time_step_rank"), f.delta_net.n_head);
   meta.u32(key("ssm.inner_size"), f.delta_net.n_head * f.delta_net.head_dim);
-  if (f.architecture == "qwen3next") return;
-  // for images: pairs that turn by time, by height and by width, which a text has all alike
-  const auto pairs = static_cast<int32_t>((f.n_rot > 0 ? f.n_rot : s.head_dim) / 2);
-  const int32_t third = pairs / 3;
-  meta.array(key("rope.dimension_sections"), 5,
-             std::vector<int32_t>{pairs - 2 * third, third, third, 0});
 }
 
 void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
@@ -372,9 +375,12 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   if (f.n_draft_layer > 0) meta.u32(key("nextn_predict_layers"), f.n_draft_layer);
   meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
   if (f.n_ff_dense > 0) meta.u32(key("expert_feed_forward_length"), s.n_ff);
-  if (f.n_ff_shared > 0 && f.latent.rank == 0) {
+  if (f.n_shared > 0) {
+    meta.u32(key("expert_shared_count"), f.n_shared);
+  } else if (f.n_ff_shared > 0 && f.latent.rank == 0) {
     meta.u32(key("expert_shared_feed_forward_length"), f.n_ff_shared);
   }
+  if (f.expert_step > 0) meta.u32(key("interleave_moe_layer_step"), f.expert_step);
   if (f.n_dense_layers > 0) meta.u32(key("leading_dense_block_count"), f.n_dense_layers);
   if (f.n_expert > 0) {
     meta.u32(key("expert_count"), f.n_expert);
@@ -392,6 +398,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     meta.u32(key("attention.head_count_kv"), s.n_head_kv);
   }
   if (f.delta_net.n_head > 0) add_delta_net_keys(meta, s);
+  if (f.sections) add_sections(meta, s);
   if (f.latent.rank > 0) {
     add_latent_keys(meta, s);
   } else {
@@ -410,8 +417,8 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   for (const RandomKey& k : f.keys) {
     if (const auto* n = std::get_if<int64_t>(&k.value)) meta.u32(key(k.name), *n);
     if (const auto* x = std::get_if<double>(&k.value)) meta.f32(key(k.name), *x);
+    if (const auto* flag = std::get_if<bool>(&k.value)) meta.boolean(key(k.name), *flag);
     if (const auto* text = std::get_if<std::string>(&k.value)) meta.text(key(k.name), *text);
-    if (const auto* flag = std::get_if<bool>(&k.value)) meta.flag(key(k.name), *flag);
   }
   meta.u32(key("vocab_size"), s.n_vocab);
   add_tokenizer(meta, s.n_vocab);

@@ -66,7 +66,8 @@ RandomFamily qwen35(int64_t n_head) {
           .n_rot = 64,
           .qk_norm = RandomQkNorm::each_head,
           .ffn_norm_is_post_attention = true,
-          .delta_net = {.n_head_k = 16, .n_head = n_head, .head_dim = 128}};
+          .delta_net = {.n_head_k = 16, .n_head = n_head, .head_dim = 128},
+          .sections = true};
 }
 
 RandomFamily qwen35moe() {

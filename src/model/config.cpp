@@ -40,11 +40,21 @@ Heads checked_heads(const MetadataReader& reader, const ModelConfig& c, Heads he
   return heads;
 }
 
-void read_scales(const MetadataReader& reader, const Family& family, ModelConfig& c) {
+/// What embeddings are multiplied by, and what each block adds to the residual stream.
+void read_stream_scales(const MetadataReader& reader, const Family& family, ModelConfig& c) {
+  if (family.stream_scales == Presence::required) {
+    c.embedding_scale = static_cast<float>(reader.positive("embedding_scale"));
+    c.residual_scale = static_cast<float>(reader.positive("residual_scale"));
+    return;
+  }
   c.embedding_scale = static_cast<float>(
       reader.positive("embedding_scale",
                       family.scales_embeddings ? std::sqrt(static_cast<double>(c.n_embd)) : 1.0));
   c.residual_scale = static_cast<float>(reader.positive("residual_scale", 1.0));
+}
+
+void read_scales(const MetadataReader& reader, const Family& family, ModelConfig& c) {
+  read_stream_scales(reader, family, c);
   if (family.logit_scale != LogitScale::none) {
     const double scale = reader.positive("logit_scale");
     c.logit_scale =
@@ -166,6 +176,11 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   c.n_layer = reader.size("block_count", 4096);
   if (reader.has("nextn_predict_layers")) c.n_draft_layer = read_n_draft_layers(reader, c.n_layer);
   c.n_layer -= c.n_draft_layer;
+  if (c.n_layer == family.biased_n_layer) {
+    fail(ErrorCode::kBadModel,
+         "{}: {} models of {} layers have linear position biases (ALiBi), which are not supported",
+         file.path(), c.architecture, c.n_layer);
+  }
   c.n_embd = reader.size("embedding_length", 1 << 20);
   read_experts(reader, family, c);
   c.n_ctx_train = reader.size("context_length", INT32_MAX);

@@ -235,6 +235,55 @@ constexpr std::array kFamilies = {
 
     Family{
         .name = "internlm2", .models = "InternLM 2 and 2.5", .shared_output = SharedOutput::never},
+
+    Family{.name = "glm4",
+           .models = "GLM 4 and Z1",
+           .norm_places = NormPlaces::both,
+           .fused_gate = true},
+
+    Family{.name = "seed_oss",
+           .models = "Seed-OSS",
+           .ffn_norm_name = "post_attention_norm",
+           .rope = RopeLayout::neox},
+
+    Family{.name = "exaone", .models = "EXAONE 3, 3.5 and Deep", .rope = RopeLayout::neox},
+
+    Family{.name = "exaone4",
+           .models = "EXAONE 4",
+           .norm_places = NormPlaces::after,
+           .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox,
+           .rotated = RotatedLayers::windows_if_any,
+           .windows = {.full_every = 4}},
+
+    Family{.name = "ernie4_5", .models = "ERNIE 4.5, dense"},
+
+    Family{.name = "hunyuan-dense",
+           .models = "Hunyuan 0.5B to 7B",
+           .qk_norm = QkNorm::each_head,
+           .qk_norm_after_rotation = true,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "minicpm",
+           .models = "MiniCPM 1, 2 and 4",
+           .stream_scales = Presence::required,
+           .logit_scale = LogitScale::divides},
+
+    Family{.name = "baichuan",
+           .models = "Baichuan 7B and Baichuan 2 7B",
+           .biased_n_layer = 40,
+           .shared_output = SharedOutput::never},
+
+    // text only: of models that also see pictures
+    Family{.name = "qwen2vl",
+           .models = "Qwen 2 VL and 2.5 VL, text",
+           .qkv_bias = Presence::required,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "qwen3vl",
+           .models = "Qwen 3 VL, dense, text",
+           .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox},
 };
 
 }  // namespace

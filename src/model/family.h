@@ -44,15 +44,16 @@ enum class ExpertLayers { never, if_counted, always };  // if_counted: where .ex
 /// Whether layers with experts have a shared one, .expert_shared_feed_forward_length wide.
 enum class SharedExpert {
   none,
-  if_sized,  // where the header has this width
-  gated,     // always, and each token has a factor for it: sigmoid(w . x)
+  if_sized,    // where the header has this width
+  if_counted,  // if not: as wide as .expert_shared_count experts, where the header has this number
+  gated,       // always, and each token has a factor for it: sigmoid(w . x)
 };
 
 /// Where attention and feed-forward network have norms: of what they read, of what they add to the
 /// residual stream, or of both.
 enum class NormPlaces { before, after, both };
 
-/// Norms of queries and keys, applied before the rotation.
+/// Norms of queries and keys.
 enum class QkNorm {
   none,
   each_head,     // all heads share one weight: attn_q_norm [head_dim]
@@ -63,10 +64,11 @@ enum class QkNorm {
 /// Which layers rotate queries and keys by position.
 enum class RotatedLayers {
   all,
-  if_finetuned,   // all, unless .rope.scaling.finetuned is false (Granite's switch)
-  three_of_four,  // all but every fourth (NoPE, arXiv 2501.18795)
-  windows,        // layers with a sliding window
-  none,           // positions are learned vectors, added to the embeddings: position_embd
+  if_finetuned,    // all, unless .rope.scaling.finetuned is false (Granite's switch)
+  three_of_four,   // all but every fourth (NoPE, arXiv 2501.18795)
+  windows,         // layers with a sliding window
+  windows_if_any,  // these, or all if the file has no windows
+  none,            // positions are learned vectors, added to the embeddings: position_embd
 };
 
 enum class LogitScale { none, multiplies, divides };  // what is done with .logit_scale
@@ -102,6 +104,7 @@ struct Family {
   NormPlaces norm_places = NormPlaces::before;
   QkNorm qk_norm = QkNorm::none;
   Presence qk_norm_weights = Presence::required;
+  bool qk_norm_after_rotation = false;  // otherwise before
   /// Attention and the feed-forward network read the same norm, and both results are added to the
   /// residual stream. Also the case if the file has no ffn_norm and that is optional.
   bool parallel = false;
@@ -126,12 +129,14 @@ struct Family {
   RotatedLayers rotated = RotatedLayers::all;
   Windows windows = {};
 
-  bool scales_embeddings = false;  // by sqrt(n_embd)
+  bool scales_embeddings = false;                       // by sqrt(n_embd)
+  Presence stream_scales = Presence::optional;  // .embedding_scale, .residual_scale
   LogitScale logit_scale = LogitScale::none;
   bool sinks = false;              // of every head's attention: attn_sinks
   float attention_softcap = 0.0f;  // if the file does not say; 0: none
   float final_softcap = 0.0f;      // of the logits; same default
   int64_t wide_scale_n_layer = 0;  // models with this n_layer scale scores by n_embd / n_head
+  int64_t biased_n_layer = 0;      // models with this n_layer have position biases: not supported
   SharedOutput shared_output = SharedOutput::allowed;
 };
 

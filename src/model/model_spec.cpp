@@ -49,15 +49,18 @@ std::string nonzero(const GgufValue& value) {
   return "(an array)";
 }
 
-/// `own`: what the names of the family's own keys begin with.
-void check_foreign_keys(const MetadataReader& reader, std::span<const std::string_view> own) {
+/// Whether a key of kForeignKeys is not foreign to the family.
+bool knows_key(const Family& family, std::string_view name) {
+  if (name == "expert_shared_count") return family.shared_expert != SharedExpert::none;
+  return std::any_of(family.own_keys.begin(), family.own_keys.end(),
+                     [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
+/// `family`: null if the architecture is unknown.
+void check_foreign_keys(const MetadataReader& reader, const Family* family) {
   const GgufFile& file = reader.file();
   for (const ForeignKey& foreign : kForeignKeys) {
-    const std::string_view name = foreign.name;
-    if (std::any_of(own.begin(), own.end(),
-                    [&](std::string_view begin) { return name.starts_with(begin); })) {
-      continue;
-    }
+    if (family != nullptr && knows_key(*family, foreign.name)) continue;
     const auto it = file.metadata().find(reader.key(foreign.name));
     if (it == file.metadata().end()) continue;
     const std::string value = nonzero(it->second);
@@ -101,7 +104,9 @@ WindowLayers read_windows(const MetadataReader& reader, const Windows& family, i
   return windows;
 }
 
-bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il, bool in_pattern) {
+bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il,
+                const WindowLayers& windows) {
+  const bool in_pattern = windows.length > 0 && windows.in_pattern[il];
   switch (rotated) {
     case RotatedLayers::all:
       return true;
@@ -111,6 +116,8 @@ bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il,
       return (il + 1) % 4 != 0;
     case RotatedLayers::windows:
       return in_pattern;
+    case RotatedLayers::windows_if_any:
+      return in_pattern || windows.length == 0;
     case RotatedLayers::none:
       return false;
   }
@@ -126,11 +133,24 @@ float read_attention_scale(const MetadataReader& reader, const ModelSpec& spec,
   return scale > 0.0 ? static_cast<float>(scale) : 1.0f / std::sqrt(static_cast<float>(width));
 }
 
+/// Whether pairs turn by several positions: by time, by height and by width in a picture. In a text
+/// these are all the same, but such files pair values as `neox` does, whatever the family.
+bool has_sections(const MetadataReader& reader) {
+  const auto it = reader.file().metadata().find(reader.key("rope.dimension_sections"));
+  if (it == reader.file().metadata().end()) return false;
+  const auto are_there = [](const auto* sizes) {
+    return sizes != nullptr && sizes->size() >= 2 && (*sizes)[0] > 0 && (*sizes)[1] > 0;
+  };
+  return are_there(std::get_if<std::vector<int64_t>>(&it->second.value)) ||
+         are_there(std::get_if<std::vector<uint64_t>>(&it->second.value));
+}
+
 /// The family's layout, unless the file orders the rows of Q and K differently from the family's
 /// GGUF files. Hugging Face folders, which are read in place, do.
-RopeLayout rope_layout(const GgufFile& file, const Family& family) {
+RopeLayout rope_layout(const MetadataReader& reader, const Family& family) {
+  const GgufFile& file = reader.file();
   const std::string layout = file.get_string("snapkv.rope.layout", "");
-  if (layout.empty()) return family.rope;
+  if (layout.empty()) return has_sections(reader) ? RopeLayout::neox : family.rope;
   if (layout == "neox") return RopeLayout::neox;
   fail(ErrorCode::kBadModel, "{}: snapkv.rope.layout is \"{}\", supported is \"neox\"", file.path(),
        layout);
@@ -150,7 +170,7 @@ void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
     const RotationSpec in_window =
         window_rotation(reader, layer.rotation, family.windows.freq_base, family.windows.scaled);
     if (in_pattern) layer.rotation = in_window;
-    if (!is_rotated(reader, family.rotated, il, in_pattern)) layer.rotation = RotationSpec();
+    if (!is_rotated(reader, family.rotated, il, windows)) layer.rotation = RotationSpec();
     // a window as long as the context hides nothing
     if (in_pattern && windows.length < c.n_ctx_train) {
       layer.attention = AttentionKind::sliding_window;
@@ -180,7 +200,7 @@ LayerSpec full_attention_layer(const MetadataReader& reader, const ModelSpec& sp
       .n_head = heads.n_head_kv, .head_dim_k = heads.head_dim, .head_dim_v = heads.head_dim};
   layer.scale = read_attention_scale(reader, spec, heads);
   layer.softcap = reader.softcap("attn_logit_softcapping", spec.family->attention_softcap);
-  layer.rotation = read_rotation(reader, rope_layout(reader.file(), *spec.family), heads.head_dim);
+  layer.rotation = read_rotation(reader, rope_layout(reader, *spec.family), heads.head_dim);
   return layer;
 }
 
@@ -215,8 +235,7 @@ ModelSpec read_model_spec(const GgufFile& file) {
     return family.name == reader.architecture();
   });
   // first, since it gives a better reason than an unknown architecture
-  check_foreign_keys(reader, known == families().end() ? std::span<const std::string_view>()
-                                                       : known->own_keys);
+  check_foreign_keys(reader, known == families().end() ? nullptr : &*known);
   ModelSpec spec;
   spec.family = &find_family(file);
   spec.config = read_config(reader, *spec.family);

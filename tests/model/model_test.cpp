@@ -259,6 +259,23 @@ TEST(ModelTest, WhichLayersHaveAttentionIsChecked) {
   expect_mentions(load_error(llama), {"llama.attention.head_count_kv", "between 1"});
 }
 
+// Llama.cpp's rule: the header of Baichuan 13B does not say it.
+TEST(ModelTest, PositionBiasesThatOnlyTheSizeTellsAreNamed) {
+  TinyFile file = file_of("baichuan");
+  file.set("baichuan.block_count", uint32_t{40});
+  expect_mentions(load_error(file), {"baichuan", "40 layers", "ALiBi"});
+}
+
+TEST(ModelTest, ScalesThatAFamilyNeedsMustBeThere) {
+  for (const char* missing : {"embedding_scale", "residual_scale", "logit_scale"}) {
+    TinyFile file = file_of("minicpm");
+    for (const char* key : {"embedding_scale", "residual_scale", "logit_scale"}) {
+      if (std::string(key) != missing) file.set("minicpm." + std::string(key), 2.0f);
+    }
+    expect_mentions(load_error(file), {missing, "minicpm."});
+  }
+}
+
 /// Whether a family's file may lack a tensor.
 bool may_be_missing(const Family& f, const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };

@@ -4,13 +4,11 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "tests/support/family_model_parts.h"
 
 namespace snapkv::test {
-namespace {
 
-/// The sizes of nearly all models here. If a family can have a separate output matrix or not, one
-/// of its models has it.
-RandomModelShape shape_of(RandomFamily family, int64_t n_layer = 3, int64_t head_dim = 16) {
+RandomModelShape shape_of(RandomFamily family, int64_t n_layer, int64_t head_dim) {
   return {.n_embd = 64,
           .n_layer = n_layer,
           .n_head = 4,
@@ -20,6 +18,16 @@ RandomModelShape shape_of(RandomFamily family, int64_t n_layer = 3, int64_t head
           .n_vocab = kFamilyVocab,
           .family = std::move(family)};
 }
+
+FamilyModel model_of(std::string name, RandomModelShape shape) {
+  FamilyModel m{.name = std::move(name), .shape = std::move(shape), .options = {}};
+  m.options.dtype = DType::f32;
+  m.options.n_ctx = m.shape.family.learned_positions ? 256 : 4096;
+  m.options.gains.emplace();
+  return m;
+}
+
+namespace {
 
 /// llama.cpp computes GELU from an f16 table (errors of 2^-11), so here feed-forward networks with
 /// GELU add little to the residual stream: their errors stay below the oracle's 1e-3.
@@ -33,14 +41,6 @@ FamilyModel with_gelu(FamilyModel m) {
 FamilyModel with_scaled_embeddings(FamilyModel m) {
   m.options.gains->embedding = 0.25f;
   return with_gelu(std::move(m));
-}
-
-FamilyModel model_of(std::string name, RandomModelShape shape) {
-  FamilyModel m{.name = std::move(name), .shape = std::move(shape), .options = {}};
-  m.options.dtype = DType::f32;
-  m.options.n_ctx = m.shape.family.learned_positions ? 256 : 4096;
-  m.options.gains.emplace();
-  return m;
 }
 
 std::vector<RandomKey> yarn(double factor, int64_t n_ctx_original) {
@@ -261,8 +261,8 @@ std::vector<FamilyModel> with_short_convolutions() {
           model_of("lfm2moe", lfm2moe)};
 }
 
-/// Linear attention in three of four layers; one model ends with it and has layers that guess further
-/// tokens.
+/// Linear attention in three of four layers; one model ends with it and has layers that guess
+/// further tokens.
 std::vector<FamilyModel> with_delta_rules() {
   const auto qwen35 = [](RandomFamily::DeltaNet net, int64_t n_layer, int64_t n_draft_layer) {
     return shape_of({.architecture = "qwen35",
@@ -270,7 +270,8 @@ std::vector<FamilyModel> with_delta_rules() {
                      .qk_norm = RandomQkNorm::each_head,
                      .ffn_norm_is_post_attention = true,
                      .delta_net = net,
-                     .n_draft_layer = n_draft_layer},
+                     .n_draft_layer = n_draft_layer,
+                     .sections = true},
                     n_layer);
   };
   const RandomFamily::DeltaNet net = {.n_head_k = 2, .n_head = 4, .head_dim = 32};
@@ -284,6 +285,7 @@ std::vector<FamilyModel> with_delta_rules() {
   RandomFamily qwen3next = qwen35moe;
   qwen3next.architecture = "qwen3next";
   qwen3next.n_draft_layer = 0;
+  qwen3next.sections = false;
   qwen3next.delta_net.joined_gates = true;
   qwen3next.fused_experts = true;
   qwen3next.own_output = true;
@@ -341,8 +343,8 @@ const std::vector<FamilyModel>& family_models() {
   static const std::vector<FamilyModel> models = [] {
     std::vector<FamilyModel> all;
     for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(),
-                        with_layer_norms(), with_short_convolutions(),
-                        with_delta_rules(), with_latent_attention()}) {
+                        with_layer_norms(), with_short_convolutions(), with_delta_rules(),
+                        with_latent_attention(), more_dense_models()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

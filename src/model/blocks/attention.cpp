@@ -91,13 +91,7 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   } else {
     project(normed, q, k, v, pass);
   }
-  normalize_heads(q_norm_, q, pass);
-  normalize_heads(k_norm_, k, pass);
-  const std::span<const int32_t> q_pos = pass.pos.last(n_q);
-  const RopeFrequencies frequencies = context_.rotations.find(layer_.rotation, pass.n_ctx);
-  ops::rope(*pass.backend, q, q_pos, frequencies);
-  ops::rope(*pass.backend, k, pass.pos, frequencies);
-  sharpen(q, q_pos, context_, pass);
+  prepare(q, k, pass);
 
   const Tensor ungated = layer_.output_gate ? buffers.get(ungated_, n_out) : attn;
   pass.attention->attend(q, k, v, ungated);
@@ -110,12 +104,29 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   out_.add_to(pass.x.slice(n - n_out, n), rows(attn), context_, pass);
 }
 
+/// Norms and rotation of queries and keys, in place.
+void Attention::prepare(const Tensor& q, const Tensor& k, const LayerPass& pass) const {
+  const bool norms_last = context_.spec.family->qk_norm_after_rotation;
+  const std::span<const int32_t> q_pos = pass.pos.last(q.shape[0]);
+  const RopeFrequencies frequencies = context_.rotations.find(layer_.rotation, pass.n_ctx);
+  if (!norms_last) {
+    normalize_heads(q_norm_, q, pass);
+    normalize_heads(k_norm_, k, pass);
+  }
+  ops::rope(*pass.backend, q, q_pos, frequencies);
+  ops::rope(*pass.backend, k, pass.pos, frequencies);
+  if (norms_last) {
+    normalize_heads(q_norm_, q, pass);
+    normalize_heads(k_norm_, k, pass);
+  }
+  sharpen(q, q_pos, context_, pass);
+}
+
 /// x [n, heads, head_dim], in place.
 void Attention::normalize_heads(const Norm& norm, const Tensor& x, const LayerPass& pass) const {
   if (!norm) return;
-  const Tensor vectors = context_.spec.family->qk_norm == QkNorm::all_together
-                             ? rows(x)
-                             : each_head(x);
+  const Tensor vectors =
+      context_.spec.family->qk_norm == QkNorm::all_together ? rows(x) : each_head(x);
   normalize(*pass.backend, context_.spec, norm, vectors, vectors);
 }
 

@@ -33,6 +33,7 @@ class Attention final : public TokenMixer {
   void plan_activations(ActivationPlan& plan);
   void project(const Tensor& normed, const Tensor& q, const Tensor& k, const Tensor& v,
                const LayerPass& pass) const;
+  void prepare(const Tensor& q, const Tensor& k, const LayerPass& pass) const;
   void normalize_heads(const Norm& norm, const Tensor& x, const LayerPass& pass) const;
 
   const BlockContext& context_;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// Random models of dense families (family_models.h).
+#include <utility>
+
+#include "tests/support/family_model_parts.h"
+
+namespace snapkv::test {
+namespace {
+
+/// With smaller matrices, for models with many layers.
+RandomModelShape narrow(RandomModelShape shape) {
+  shape.n_embd = shape.n_ff = 32;
+  shape.head_dim = 8;
+  return shape;
+}
+
+std::vector<FamilyModel> glm4s() {
+  const auto glm4 = [](bool bias, bool sections) {
+    return shape_of({.architecture = "glm4",
+                     .n_rot = 8,
+                     .norm_after = true,
+                     .qkv_bias = bias,
+                     .fused_gate = true,
+                     .own_output = !bias,
+                     .sections = sections});
+  };
+  return {model_of("glm4", glm4(true, false)), model_of("glm4-sections", glm4(false, true))};
+}
+
+/// With feed-forward networks that add little, so that many layers do not add up roundings to bf16.
+FamilyModel with_small_steps(FamilyModel m) {
+  m.options.gains->ffn_post_norm = 0.25f;
+  return m;
+}
+
+/// llama.cpp gives windows to models with 64 layers only.
+std::vector<FamilyModel> exaones() {
+  const auto exaone4 = [](int64_t n_layer, int64_t window) {
+    RandomModelShape shape = shape_of({.architecture = "exaone4",
+                                       .norm_before = false,
+                                       .norm_after = true,
+                                       .qk_norm = RandomQkNorm::each_head,
+                                       .own_output = window > 0,
+                                       .rope_freqs = true,
+                                       .window = window},
+                                      n_layer);
+    return n_layer > 10 ? narrow(shape) : shape;
+  };
+  return {model_of("exaone", shape_of({.architecture = "exaone", .rope_freqs = true})),
+          model_of("exaone4", exaone4(3, 0)),
+          with_small_steps(model_of("exaone4-window", exaone4(64, 16)))};
+}
+
+std::vector<FamilyModel> hunyuans_and_ernies() {
+  return {model_of("hunyuan-dense",
+                   shape_of({.architecture = "hunyuan-dense", .qk_norm = RandomQkNorm::each_head},
+                            3, 32)),
+          model_of("ernie4_5", shape_of({.architecture = "ernie4_5"})),
+          model_of("seed_oss", shape_of({.architecture = "seed_oss",
+                                         .qkv_bias = true,
+                                         .own_output = true,
+                                         .ffn_norm_is_post_attention = true}))};
+}
+
+/// llama.cpp takes a Baichuan for a 7B, which rotates, if it has 32 layers.
+FamilyModel baichuan() {
+  RandomModelShape shape = shape_of({.architecture = "baichuan", .own_output = true}, 32);
+  shape.n_head_kv = shape.n_head;
+  return model_of("baichuan", narrow(shape));
+}
+
+/// With smaller queries than others: llama.cpp's rotation by sections differs from the one without
+/// by more than rounding does elsewhere.
+FamilyModel qwen2vl() {
+  FamilyModel m = model_of(
+      "qwen2vl", shape_of({.architecture = "qwen2vl", .qkv_bias = true, .sections = true}));
+  m.shape.rope_base = 1e6;
+  m.options.gains->qkv = 1.0f;
+  return m;
+}
+
+}  // namespace
+
+std::vector<FamilyModel> more_dense_models() {
+  std::vector<FamilyModel> all = {
+      model_of("minicpm", shape_of({.architecture = "minicpm",
+                                    .keys = {{"embedding_scale", 3.0},
+                                             {"residual_scale", 0.5},
+                                             {"logit_scale", 2.0}}})),
+      baichuan(),
+      qwen2vl(),
+      model_of("qwen3vl", shape_of({.architecture = "qwen3vl",
+                                    .qk_norm = RandomQkNorm::each_head,
+                                    .sections = true,
+                                    .keys = {{"n_deepstack_layers", int64_t{2}}}},
+                                   3, 32)),
+  };
+  for (auto&& some : {glm4s(), exaones(), hunyuans_and_ernies()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+}  // namespace snapkv::test
