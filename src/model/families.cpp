@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The families, one row each, which gives only the differences from Llama (family.h).
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -7,13 +8,14 @@
 #include "format/gguf.h"
 #include "model/families/deepseek2.h"
 #include "model/families/lfm2.h"
+#include "model/families/mixtures.h"
 #include "model/families/qwen3_next.h"
 #include "model/family.h"
 
 namespace snapkv {
 namespace {
 
-constexpr std::array kFamilies = {
+constexpr std::array kOthers = {
     Family{.name = "llama",
            .models = "Llama 1 to 3, Mistral, Mixtral, TinyLlama, SmolLM 1 and 2",
            .experts = ExpertLayers::if_counted},
@@ -284,7 +286,20 @@ constexpr std::array kFamilies = {
            .models = "Qwen 3 VL, dense, text",
            .qk_norm = QkNorm::each_head,
            .rope = RopeLayout::neox},
+
+    Family{.name = "qwen3vlmoe",
+           .models = "Qwen 3 VL, mixtures of experts, text",
+           .experts = ExpertLayers::always,
+           .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox},
 };
+
+constexpr auto kFamilies = [] {
+  std::array<Family, kOthers.size() + kMixtures.size()> all;
+  std::copy(kMixtures.begin(), kMixtures.end(),
+            std::copy(kOthers.begin(), kOthers.end(), all.begin()));
+  return all;
+}();
 
 }  // namespace
 

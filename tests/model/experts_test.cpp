@@ -190,6 +190,28 @@ TEST(ExpertsFileTest, TheFirstLayersMayHaveNone) {
   expect_mentions(load_error(neither), {"llama.feed_forward_length"});
 }
 
+TEST(ExpertsFileTest, OnlyTheLastOfSeveralLayersMayHaveSome) {
+  TinyFile file = half_dense_file();
+  file.metadata.erase("llama.leading_dense_block_count");
+  file.set("llama.interleave_moe_layer_step", uint32_t{2});
+  const TempDir folder;
+  const ModelInfo info = describe_model(file.write(folder)).info;
+  EXPECT_EQ(info.spec->layers[0].ffn.front().kind, FeedForwardKind::dense);
+  EXPECT_EQ(info.spec->layers[1].ffn.front().kind, FeedForwardKind::experts);
+  file.set("llama.interleave_moe_layer_step", uint32_t{0});
+  expect_mentions(load_error(file), {"llama.interleave_moe_layer_step", "0"});
+}
+
+TEST(ExpertsFileTest, ASharedOneIsAsWideAsTheHeaderSays) {
+  const auto width = [](const char* model) {
+    const FeedForwardPart part = describe_model(model_path(model)).info.spec->layers[1].ffn[1];
+    EXPECT_EQ(part.kind, FeedForwardKind::shared_expert);
+    return part.n_ff;
+  };
+  EXPECT_EQ(width("glm4moe"), 2 * 96);  // as two experts
+  EXPECT_EQ(width("ernie4_5-moe"), 192);
+}
+
 /// A layer with attention and a dense network, then one with a convolution and experts.
 TinyFile lfm2moe_file() {
   TinyFile file = of_architecture("lfm2moe", half_dense_file());

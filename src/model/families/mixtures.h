@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// Rows of the table in families.cpp: families all of whose models are mixtures of experts, and that
+// are no variant of a dense family there.
+#pragma once
+
+#include <array>
+
+#include "model/family.h"
+
+namespace snapkv {
+
+/// Family::own_keys of families whose last layers may guess further tokens.
+inline constexpr std::array<std::string_view, 1> kDraftKeys = {"nextn_predict_layers"};
+
+inline constexpr std::array kMixtures = {
+    Family{.name = "glm4moe",
+           .models = "GLM 4.5, 4.5 Air, 4.6 and 4.7",
+           .own_keys = kDraftKeys,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_counted,
+           .qk_norm = QkNorm::each_head,
+           .qk_norm_weights = Presence::optional,
+           .ffn_norm_name = "post_attention_norm",
+           .choice_bias = Presence::required,
+           .expert_score = ExpertScore::sigmoid,
+           .experts_normalized = false,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "ernie4_5-moe",
+           .models = "ERNIE 4.5, mixtures of experts",
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_sized},
+
+    Family{.name = "hunyuan-moe",
+           .models = "Hunyuan A13B",
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_sized,
+           .qk_norm = QkNorm::each_head,
+           .qk_norm_after_rotation = true,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "dots1",
+           .models = "dots.llm1",
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_counted,
+           .qk_norm = QkNorm::each_head,
+           .experts_normalized = false,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "bailingmoe2",
+           .models = "Ling 2, Ring 2",
+           .own_keys = kDraftKeys,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_counted,
+           .qk_norm = QkNorm::each_head,
+           .expert_score = ExpertScore::sigmoid,
+           .experts_normalized = false,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "exaone-moe",
+           .models = "K-EXAONE",
+           .own_keys = kDraftKeys,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_counted,
+           .qk_norm = QkNorm::each_head,
+           .expert_score = ExpertScore::sigmoid,
+           .experts_normalized = false,
+           .rope = RopeLayout::neox,
+           .rotated = RotatedLayers::windows,
+           .windows = {.full_every = 4}},
+
+    Family{.name = "minimax-m2",
+           .models = "MiniMax M2",
+           .experts = ExpertLayers::always,
+           .qk_norm = QkNorm::all_together,
+           .choice_bias = Presence::required,
+           .expert_score = ExpertScore::sigmoid,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+};
+
+}  // namespace snapkv

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Random models of families with experts (family_models.h).
+#include <utility>
+
+#include "tests/support/family_model_parts.h"
+
+namespace snapkv::test {
+namespace {
+
+/// What most of them have: some of many experts, and layers without.
+RandomFamily mixture(std::string architecture) {
+  return {.architecture = std::move(architecture),
+          .qk_norm = RandomQkNorm::each_head,
+          .n_expert = 12,
+          .n_expert_used = 3,
+          .n_ff_dense = 160};
+}
+
+/// Scores are sigmoids, whose sum is divided by and which are then scaled; a bias helps to choose.
+RandomFamily with_sigmoids(RandomFamily family) {
+  family.choice_bias = true;
+  family.keys = {{"expert_gating_func", int64_t{2}},
+                 {"expert_weights_norm", true},
+                 {"expert_weights_scale", 1.5}};
+  return family;
+}
+
+FamilyModel glm4moe() {
+  RandomFamily family = with_sigmoids(mixture("glm4moe"));
+  family.n_rot = 8;
+  family.qkv_bias = true;
+  family.own_output = true;
+  family.ffn_norm_is_post_attention = true;
+  family.n_dense_layers = 1;
+  family.n_ff_shared = 192;
+  family.n_shared = 2;
+  family.n_draft_layer = 1;
+  return model_of("glm4moe", shape_of(std::move(family)));
+}
+
+/// GLM 4.5 Air has no norms of queries and keys.
+FamilyModel glm4moe_air() {
+  RandomFamily family = with_sigmoids(mixture("glm4moe"));
+  family.qk_norm = RandomQkNorm::none;
+  family.n_rot = 8;
+  family.ffn_norm_is_post_attention = true;
+  family.n_ff_shared = 96;
+  family.n_shared = 1;
+  family.n_dense_layers = 1;
+  family.keys[1].value = false;  // the sum stays as it is
+  return model_of("glm4moe-air", shape_of(std::move(family)));
+}
+
+FamilyModel ernie() {
+  RandomFamily family = mixture("ernie4_5-moe");
+  family.qk_norm = RandomQkNorm::none;
+  family.choice_bias = true;
+  family.own_output = true;
+  family.n_dense_layers = 1;
+  family.expert_step = 1;
+  family.n_ff_shared = 192;
+  family.keys = {{"expert_shared_count", int64_t{2}}};
+  return model_of("ernie4_5-moe", shape_of(std::move(family)));
+}
+
+FamilyModel hunyuan() {
+  RandomFamily family = mixture("hunyuan-moe");
+  family.n_ff_dense = 96;
+  family.n_ff_shared = 96;
+  family.keys = {{"expert_shared_count", int64_t{1}}};
+  return model_of("hunyuan-moe", shape_of(std::move(family)));
+}
+
+FamilyModel dots1() {
+  RandomFamily family = with_sigmoids(mixture("dots1"));
+  family.own_output = true;
+  family.n_dense_layers = 1;
+  family.n_ff_shared = 192;
+  family.n_shared = 2;
+  RandomModelShape shape = shape_of(std::move(family));
+  shape.n_head_kv = shape.n_head;
+  return model_of("dots1", shape);
+}
+
+FamilyModel ling() {
+  RandomFamily family = with_sigmoids(mixture("bailingmoe2"));
+  family.n_rot = 8;
+  family.fused_qkv = true;
+  family.own_output = true;
+  family.n_dense_layers = 1;
+  family.n_ff_shared = 96;
+  family.n_shared = 1;
+  family.keys.push_back({"expert_group_count", int64_t{4}});
+  family.keys.push_back({"expert_group_used_count", int64_t{2}});
+  return model_of("bailingmoe2", shape_of(std::move(family)));
+}
+
+FamilyModel exaone() {
+  RandomFamily family = with_sigmoids(mixture("exaone-moe"));
+  family.own_output = true;
+  family.n_dense_layers = 1;
+  family.n_ff_shared = 96;
+  family.n_shared = 1;
+  family.window = 16;
+  FamilyModel m = model_of("exaone-moe", shape_of(std::move(family), 5));
+  m.options.gains->ffn = 0.8f;  // in bf16, few tokens go to other experts
+  return m;
+}
+
+FamilyModel minimax() {
+  RandomFamily family = mixture("minimax-m2");
+  family.n_rot = 8;
+  family.qk_norm = RandomQkNorm::all_together;
+  family.own_output = true;
+  family.choice_bias = true;
+  family.n_ff_dense = 96;
+  family.keys = {{"expert_gating_func", int64_t{2}}};
+  return model_of("minimax-m2", shape_of(std::move(family)));
+}
+
+FamilyModel qwen3vlmoe() {
+  RandomFamily family = mixture("qwen3vlmoe");
+  family.sections = true;
+  family.keys = {{"n_deepstack_layers", int64_t{2}}};
+  return model_of("qwen3vlmoe", shape_of(std::move(family), 3, 32));
+}
+
+}  // namespace
+
+std::vector<FamilyModel> more_mixtures() {
+  return {glm4moe(), glm4moe_air(), ernie(),   hunyuan(),   dots1(),
+          ling(),    exaone(),      minimax(), qwen3vlmoe()};
+}
+
+}  // namespace snapkv::test
