@@ -206,6 +206,13 @@ bool activate(const Backend& backend, Activation activation, const Tensor& x, co
   return true;
 }
 
+bool xielu(const Backend& backend, const Tensor& x, float alpha_p, float alpha_n, float beta,
+           float eps, const Tensor& out) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_activation(backend, out, {x.shape[0], x.shape[1]}));
+  for (const float value : {alpha_p, alpha_n, beta, eps}) SNAPKV_CHECK(std::isfinite(value));
+  return x.numel() > 0;
+}
+
 bool project(const Backend&, const Tensor& x, std::span<const Projection> projections) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
   for (const Projection& p : projections) {

@@ -54,7 +54,8 @@ enum class Activation {
   /// is x or kClampedLimit if that is less, and clamp(y) lies within -kClampedLimit ...
   /// kClampedLimit.
   clamped_swiglu,
-  sigmoid,  // 1 / (1 + exp(-x)): a gate
+  sigmoid,       // 1 / (1 + exp(-x)): a gate
+  relu_squared,  // max(x, 0)^2 (arXiv 2109.08668)
 };
 inline constexpr float kClampedAlpha = 1.702f;
 inline constexpr float kClampedLimit = 7.0f;
@@ -185,21 +186,22 @@ struct ShortConv {
   Tensor out;                               // [n, d] f32 or compute dtype
 };
 
-/// The gated delta rule (arXiv 2412.06464, eq. 10) along each sequence. In each head, with q' and k'
-/// the queries and keys divided by sqrt(|x|^2 + eps), q' also by sqrt(d_k), and with
+/// The gated delta rule (arXiv 2412.06464, eq. 10) along each sequence. In each head, with q' and
+/// k' the queries and keys divided by sqrt(|x|^2 + eps), q' also by sqrt(d_k), and with
 ///   g[t] = exp(rate * softplus(decay[t] + decay_bias)), b[t] = 1 / (1 + exp(-beta[t])),
 /// the state S [d_k, d_v] of the head becomes
 ///   S[t] = g[t] S[t-1] + k'[t] (b[t] (v[t] - g[t] S[t-1]^T k'[t]))^T,  and out[t] = S[t]^T q'[t].
 /// A sequence's state is S of each head, [n_head, d_k, d_v] f32; zeros at its beginning.
 struct DeltaRule {
-  Tensor qkv;         // [n, n_qkv()] f32: queries and keys of n_head_k heads, values of n_head heads
-  Tensor decay;       // [n, n_head] f32
-  Tensor beta;        // [n, n_head] f32
-  Tensor rate;        // [n_head] f32, below 0; a weight
-  Tensor decay_bias;  // [n_head] f32, a weight
+  Tensor qkv;    // [n, n_qkv()] f32: queries and keys of n_head_k heads, values of n_head heads
+  Tensor decay;  // [n, n_head] f32
+  Tensor beta;   // [n, n_head] f32
+  Tensor rate;   // [n_head] f32, below 0; a weight
+  Tensor decay_bias;     // [n_head] f32, a weight
   int64_t n_head_k = 0;  // divides n_head
   int64_t d_k = 0;
-  /// Which queries and keys head h has: those of head h % n_head_k, else of h / (n_head / n_head_k).
+  /// Which queries and keys head h has: those of head h % n_head_k, else of h / (n_head /
+  /// n_head_k).
   bool keys_take_turns = false;
   float eps = 1e-6f;
   std::span<const SequenceRows> sequences;  // all n rows, in order

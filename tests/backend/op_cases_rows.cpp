@@ -176,7 +176,8 @@ OpCases rope_cases() {
 // multiplies that error by |s|: this is negligible except where x e^-|s| is large.
 OpCases activate_cases() {
   OpCases cases;
-  constexpr const char* kNames[] = {"silu", "gelu_tanh", "clamped_swiglu", "sigmoid"};
+  constexpr const char* kNames[] = {"silu", "gelu_tanh", "clamped_swiglu", "sigmoid",
+                                    "relu_squared"};
   const auto add = [&](Activation f, int64_t n, int64_t d, bool from_bf16, bool to_bf16,
                        bool has_factor) {
     const auto run_into = [=](const Place& at, bool in_place) -> Results {
@@ -207,7 +208,7 @@ OpCases activate_cases() {
     if (n * d > 1000) c.only_fast();
   };
   for (const Activation f : {Activation::silu, Activation::gelu_tanh, Activation::clamped_swiglu,
-                             Activation::sigmoid}) {
+                             Activation::sigmoid, Activation::relu_squared}) {
     for (const int64_t n : {0, 1, 2, 9}) {
       for (const int64_t d : {1, 15, 32, 333, 1536, 8195}) {
         for (const int types : {0, 1, 2, 3}) add(f, n, d, types & 1, types & 2, true);
@@ -277,6 +278,34 @@ OpCases scale_rows_cases() {
   return in_place_cases(1, {.rel = 1.2e-7}, [](const Place& at, const Tensor& x) {
     ops::scale_rows(at, x, at.put(random_tensor({x.shape[0], 1}, 2)));
   });
+}
+
+// An expm1 within 4 ulp, from which about as much is subtracted near 0.
+OpCases xielu_cases() {
+  OpCases cases;
+  for (const bool to_bf16 : {false, true}) {
+    for (const int64_t n : {0, 1, 3, 40}) {
+      for (const int64_t d : {1, 15, 333, 1031}) {
+        OpCase& c = cases.emplace_back(
+            fmt::format("{} x {}{}", n, d, to_bf16 ? " to bf16" : ""),
+            [=](const Place& at) -> Results {
+              TestTensor x = random_tensor({n, d}, 1, DType::f32, 4.0f);
+              if (x.numel() > 3) {
+                x.as()[0] = 0.0f;
+                x.as()[1] = -1e-7f;
+                x.as()[2] = -200.0f;
+              }
+              const DType type = to_bf16 ? at.backend.compute_dtype() : DType::f32;
+              const DeviceTensor in = at.put(x), out = at.zeros({n, d}, type);
+              ops::xielu(at, in, 0.8f, 1.3f, 0.5f, -1e-6f, out);
+              return out.host();
+            },
+            rounded_if(to_bf16, {.abs = 2e-6, .rel = 1e-6}));
+        if (n * d > 1000) c.only_fast();
+      }
+    }
+  }
+  return cases;
 }
 
 // A tanh within 4 ulp, times the cap. Far outside the cap, the result is the cap.

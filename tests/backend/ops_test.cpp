@@ -297,6 +297,22 @@ TEST_F(RefOps, ClampedSwiglu) {
                         kRounded));
 }
 
+TEST_F(RefOps, SquaresAndExponentials) {
+  const TestTensor x({1, 3}, Values{-2, 0, 3}), out({1, 3});
+  ops::activate(*backend_, Activation::relu_squared, x, {}, out);
+  EXPECT_TRUE(all_close(out.values(), {0, 0, 9}, kExact));
+  const TestTensor y({1, 4}, Values{-kLn2, 0, 2, -1});
+  const TestTensor curve({1, 4});  // e^-ln 2 - 1 = -1/2; from -4 on the exponent is the limit
+  ops::xielu(*backend_, y, 3.0f, 2.0f, 0.5f, -4.0f, curve);
+  const auto below = [](double v) { return 2 * (std::exp(-4.0) - 1 - v) + 0.5 * v; };
+  EXPECT_TRUE(all_close(curve.values(),
+                        {static_cast<float>(below(-kLn2)), static_cast<float>(below(0)), 13,
+                         static_cast<float>(below(-1))},
+                        kRounded));
+  ops::xielu(*backend_, y, 3.0f, 2.0f, 0.5f, -1e-6f, curve);
+  EXPECT_NEAR(curve.values()[0], 2 * (-0.5 + kLn2) - 0.5 * kLn2, 1e-6);
+}
+
 TEST_F(RefOps, RouteByEveryRule) {
   const TestTensor logits({1, 4}, Values{0, kLn3, kLn2, 0});  // softmax: 1/7, 3/7, 2/7, 1/7
   const TestTensor bias({4}, Values{1, 0, 0, 0}), experts({1, 2}, DType::i32), weights({1, 2});
@@ -504,6 +520,7 @@ TEST_F(RefOps, NothingToDo) {
   ops::project_packed(*backend_, none, packed, {}, none3, false);
   ops::rope(*backend_, heads, {}, {});
   ops::activate(*backend_, Activation::silu, none, none, none);
+  ops::xielu(*backend_, none, 1.0f, 1.0f, 0.0f, 0.0f, none);
   ops::layer_norm(*backend_, none, TestTensor({2}), {}, 0.0f, none);
   ops::add(*backend_, none, none, 1.0f);
   ops::scale(*backend_, none, {});

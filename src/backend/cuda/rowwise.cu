@@ -186,9 +186,10 @@ Grid element_grid(int64_t n) {
   return {dim3(std::min<int64_t>(blocks, 65536)), dim3(kElementThreads)};
 }
 
-// Every activation but the sigmoid itself is x sigmoid(s), see cpu/rowwise.cpp.
+// Every activation but the sigmoid itself and relu_squared is x sigmoid(s), see cpu/rowwise.cpp.
 template <Activation activation>
 __device__ __forceinline__ float activated(float x) {
+  if constexpr (activation == Activation::relu_squared) return x < 0.0f ? 0.0f : x * x;
   float s = x;
   if constexpr (activation == Activation::gelu_tanh) {
     s = 1.5957691216f * x * (1.0f + 0.044715f * x * x);
@@ -219,6 +220,19 @@ __global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* o
     float v = activated<activation>(to_float(x[i]));
     if (factor != nullptr) v *= factor_of<activation>(to_float(factor[i]));
     out[i] = from_float<Out>(v);
+  }
+}
+
+template <typename Out>
+__global__ void xielu_kernel(const float* x, float alpha_p, float alpha_n, float beta, float eps,
+                             int64_t n, Out* out) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
+    const float v = x[i];
+    const float curve = v > 0.0f ? alpha_p * (v * v) : alpha_n * (expm1f(v < eps ? v : eps) - v);
+    out[i] = from_float<Out>(curve + beta * v);
   }
 }
 
@@ -447,6 +461,21 @@ void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor
       return activate_types<Activation::clamped_swiglu>(ctx, x, factor, out);
     case Activation::sigmoid:
       return activate_types<Activation::sigmoid>(ctx, x, factor, out);
+    case Activation::relu_squared:
+      return activate_types<Activation::relu_squared>(ctx, x, factor, out);
+  }
+}
+
+void xielu(Context& ctx, const Tensor& x, float alpha_p, float alpha_n, float beta, float eps,
+           const Tensor& out) {
+  const int64_t n = x.numel();
+  const auto* in = static_cast<const float*>(x.data);
+  if (out.dtype == DType::bf16) {
+    start_early(ctx, element_grid(n), xielu_kernel<__nv_bfloat16>, in, alpha_p, alpha_n, beta, eps,
+                n, static_cast<__nv_bfloat16*>(out.data));
+  } else {
+    start_early(ctx, element_grid(n), xielu_kernel<float>, in, alpha_p, alpha_n, beta, eps, n,
+                static_cast<float*>(out.data));
   }
 }
 

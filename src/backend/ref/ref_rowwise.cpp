@@ -151,6 +151,8 @@ double activated(Activation activation, double x) {
     }
     case Activation::sigmoid:
       return 1.0 / (1.0 + std::exp(-x));
+    case Activation::relu_squared:
+      return x < 0.0 ? 0.0 : x * x;  // NaN stays
   }
   SNAPKV_CHECK(false);
 }
@@ -166,6 +168,19 @@ void activate(Activation activation, const Tensor& x, const Tensor& factor, cons
         value *= factor_of(activation, get(factor.at<const void>(t), factor.dtype, i));
       }
       put(out.at<void>(t), out.dtype, i, value);
+    }
+  }
+}
+
+// out = alpha_p x^2 + beta x, or alpha_n (e^min(x, eps) - 1 - x) + beta x
+void xielu(const Tensor& x, float alpha_p, float alpha_n, float beta, float eps,
+           const Tensor& out) {
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    for (int64_t i = 0; i < x.shape[1]; ++i) {
+      const double v = get(x.at<const void>(t), x.dtype, i);
+      const double curve =
+          v > 0.0 ? alpha_p * v * v : alpha_n * (std::expm1(std::min<double>(v, eps)) - v);
+      put(out.at<void>(t), out.dtype, i, curve + beta * v);
     }
   }
 }

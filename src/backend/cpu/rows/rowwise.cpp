@@ -177,11 +177,14 @@ void rope_neox_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
   }
 }
 
-// Every activation but the sigmoid itself is x sigmoid(s): s = x for silu, kClampedAlpha x for
-// clamped_swiglu (where x is limited first), and for gelu_tanh
+// Every activation but the sigmoid itself and relu_squared is x sigmoid(s): s = x for silu,
+// kClampedAlpha x for clamped_swiglu (where x is limited first), and for gelu_tanh
 // s = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y).
 template <Activation activation>
 HWY_INLINE VF activated(F32 d, VF x) {
+  if constexpr (activation == Activation::relu_squared) {
+    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), hn::Mul(x, x));  // NaN stays
+  }
   VF s = x;
   if constexpr (activation == Activation::gelu_tanh) {
     const VF cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), hn::Set(d, 1.0f));
@@ -257,6 +260,41 @@ void clamped_swiglu_row(const void* x, const void* factor, DType from, int64_t n
 void sigmoid_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
   activate_row<Activation::sigmoid>(x, factor, from, n, out, to);
 }
+void relu_squared_row(const void* x, const void* factor, DType from, int64_t n, void* out,
+                      DType to) {
+  activate_row<Activation::relu_squared>(x, factor, from, n, out, to);
+}
+
+struct XieluNumbers {
+  float alpha_p, alpha_n, beta, eps;
+};
+
+// Highway's Expm1 is within 4 ulp. The last values are computed as a whole vector too.
+HWY_INLINE VF xielu(F32 d, const XieluNumbers& f, VF x) {
+  const VF least = hn::Min(x, hn::Set(d, f.eps));
+  const VF below = hn::Mul(hn::Set(d, f.alpha_n), hn::Sub(hn::Expm1(d, least), x));
+  const VF above = hn::Mul(hn::Set(d, f.alpha_p), hn::Mul(x, x));
+  const VF curve = hn::IfThenElse(hn::Gt(x, hn::Zero(d)), above, below);
+  return hn::MulAdd(hn::Set(d, f.beta), x, curve);
+}
+template <typename Out>
+void xielu_values(const XieluNumbers& f, const float* x, int64_t n, Out* out) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) store_as(d, xielu(d, f, hn::LoadU(d, x + i)), out + i);
+  if (i == n) return;
+  HWY_ALIGN float last[hn::MaxLanes(F32())] = {};
+  std::copy(x + i, x + n, last);
+  hn::Store(xielu(d, f, hn::Load(d, last)), d, last);
+  for (int64_t k = 0; k < n - i; ++k) out[i + k] = from_f32<Out>(last[k]);
+}
+void xielu_row(const float* x, float alpha_p, float alpha_n, float beta, float eps, int64_t n,
+               void* out, DType to) {
+  const XieluNumbers f{alpha_p, alpha_n, beta, eps};
+  to == DType::bf16 ? xielu_values(f, x, n, static_cast<bf16_t*>(out))
+                    : xielu_values(f, x, n, static_cast<float*>(out));
+}
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -278,6 +316,8 @@ HWY_EXPORT(silu_row);
 HWY_EXPORT(gelu_tanh_row);
 HWY_EXPORT(clamped_swiglu_row);
 HWY_EXPORT(sigmoid_row);
+HWY_EXPORT(relu_squared_row);
+HWY_EXPORT(xielu_row);
 
 namespace {
 
@@ -291,6 +331,8 @@ auto row_of(Activation activation) {
       return HWY_DYNAMIC_DISPATCH(clamped_swiglu_row);
     case Activation::sigmoid:
       return HWY_DYNAMIC_DISPATCH(sigmoid_row);
+    case Activation::relu_squared:
+      return HWY_DYNAMIC_DISPATCH(relu_squared_row);
   }
   SNAPKV_CHECK(false);
 }
@@ -435,6 +477,16 @@ void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
       sin_table[i] = frequencies.magnitude * static_cast<float>(std::sin(angle));
     }
     for (int64_t h = 0; h < n_head; ++h) head(x.at<float>(t, h), cos_table, sin_table, n_pairs);
+  }
+}
+
+void xielu(const CpuContext& ctx, const Tensor& x, float alpha_p, float alpha_n, float beta,
+           float eps, const Tensor& out) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const auto row = HWY_DYNAMIC_DISPATCH(xielu_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<const float>(t), alpha_p, alpha_n, beta, eps, d, out.at<void>(t), out.dtype);
   }
 }
 
