@@ -34,6 +34,8 @@ struct RandomFamily {
   bool own_output = false;
   bool rope_freqs = false, long_factors = false, learned_positions = false;
   bool sinks = false;                       // attn_sinks: a score of each head
+  bool attention_gate = false;              // attn_gate: a matrix of gates of what attention gives
+  bool xielu = false;                       // numbers of each layer's xIELU
   bool ffn_norm_is_post_attention = false;  // the norm before the network is post_attention_norm
   int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts
   bool expert_bias = false;                 // of the router and of every expert

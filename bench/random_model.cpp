@@ -200,6 +200,7 @@ class Planner {
     }
     head_norm(blk + "attn_q_norm.weight", s_.n_head, g.qk_norm);
     head_norm(blk + "attn_k_norm.weight", s_.n_head_kv, g.qk_norm);
+    if (f_.attention_gate) matrix(blk + "attn_gate", n_q, s_.n_embd, g.qkv);
     matrix(blk + "attn_output", s_.n_embd, n_q, g.attention_output, f_.output_bias);
     if (f_.sinks) {
       add({blk + "attn_sinks.weight", DType::f32, 1, s_.n_head, true, 0.0f,
@@ -359,6 +360,19 @@ void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
   meta.u32(key("expert_shared_count"), f.n_ff_shared / s.n_ff);
 }
 
+/// Different in each layer, as a model learns them.
+void add_xielu(GgufHeader& meta, int64_t n_layer) {
+  std::vector<float> alpha_p, alpha_n;
+  for (int64_t il = 0; il < n_layer; ++il) {
+    alpha_p.push_back(0.8f - 0.2f * static_cast<float>(il));
+    alpha_n.push_back(-0.3f + 0.4f * static_cast<float>(il));
+  }
+  meta.array("xielu.alpha_p", 6, alpha_p);
+  meta.array("xielu.alpha_n", 6, alpha_n);
+  meta.array("xielu.beta", 6, std::vector<float>(n_layer, 0.5f));
+  meta.array("xielu.eps", 6, std::vector<float>(n_layer, -1e-6f));
+}
+
 std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
                         const std::vector<TensorPlan>& plan) {
   GgufHeader meta;
@@ -399,6 +413,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   }
   if (f.delta_net.n_head > 0) add_delta_net_keys(meta, s);
   if (f.sections) add_sections(meta, s);
+  if (f.xielu) add_xielu(meta, s.n_layer);
   if (f.latent.rank > 0) {
     add_latent_keys(meta, s);
   } else {

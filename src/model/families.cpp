@@ -276,6 +276,27 @@ constexpr std::array kOthers = {
            .biased_n_layer = 40,
            .shared_output = SharedOutput::never},
 
+    Family{.name = "nemotron",
+           .models = "Nemotron 3 and 4, Minitron",
+           .norm = NormKind::layer,
+           .norm_bias = Presence::required,
+           .activation = Activation::relu_squared,
+           .gated = false,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "arcee",
+           .models = "AFM 4.5B",
+           .activation = Activation::relu_squared,
+           .gated = false},
+
+    Family{.name = "apertus",
+           .models = "Apertus",
+           .qk_norm = QkNorm::each_head,
+           .gated = false,
+           .xielu = true,
+           .rope = RopeLayout::neox},
+
     // text only: of models that also see pictures
     Family{.name = "qwen2vl",
            .models = "Qwen 2 VL and 2.5 VL, text",

@@ -123,16 +123,18 @@ struct Family {
   /// Whether the weights of a token's experts add up to 1, unless .expert_weights_norm says so.
   bool experts_normalized = true;
   bool gated = true;        // down(f(gate x) * up x); otherwise down(f(up x))
+  bool xielu = false;       // f is xIELU, with numbers of each layer's own, instead of activation
   bool fused_gate = false;  // ffn_up holds gate and up, in this order
 
   RopeLayout rope = RopeLayout::norm;
   RotatedLayers rotated = RotatedLayers::all;
   Windows windows = {};
 
-  bool scales_embeddings = false;                       // by sqrt(n_embd)
+  bool scales_embeddings = false;               // by sqrt(n_embd)
   Presence stream_scales = Presence::optional;  // .embedding_scale, .residual_scale
   LogitScale logit_scale = LogitScale::none;
   bool sinks = false;              // of every head's attention: attn_sinks
+  bool attention_gate = false;     // what attention gives is multiplied by sigmoid(attn_gate x)
   float attention_softcap = 0.0f;  // if the file does not say; 0: none
   float final_softcap = 0.0f;      // of the logits; same default
   int64_t wide_scale_n_layer = 0;  // models with this n_layer scale scores by n_embd / n_head

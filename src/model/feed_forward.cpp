@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "model/feed_forward.h"
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -41,14 +42,50 @@ int64_t read_shared_width(const MetadataReader& reader, SharedExpert shared, int
 }
 
 /// The parts of a layer with experts.
-std::vector<FeedForwardPart> read_experts_parts(const MetadataReader& reader, SharedExpert shared) {
+std::vector<FeedForwardPart> read_experts_parts(const MetadataReader& reader,
+                                                const Family& family) {
   const int64_t n_ff = read_width(reader, "expert_feed_forward_length");
   std::vector<FeedForwardPart> parts = {{FeedForwardKind::experts, n_ff}};
-  const int64_t n_ff_shared = read_shared_width(reader, shared, n_ff);
+  const int64_t n_ff_shared = read_shared_width(reader, family.shared_expert, n_ff);
+  if (n_ff_shared == 0 && family.norm_places != NormPlaces::before) {
+    fail(ErrorCode::kBadModel,
+         "{}: {} is 0 or missing: layers of experts without a shared one are not supported for "
+         "\"{}\"",
+         reader.file().path(), reader.key("expert_shared_count"), family.name);
+  }
   if (n_ff_shared > 0) {
-    parts.push_back({FeedForwardKind::shared_expert, n_ff_shared, shared == SharedExpert::gated});
+    parts.push_back(
+        {FeedForwardKind::shared_expert, n_ff_shared, family.shared_expert == SharedExpert::gated});
   }
   return parts;
+}
+
+/// A number of layer il: one for all layers, or an array.
+double read_layer_number(const MetadataReader& reader, const char* key, int64_t il,
+                         int64_t n_layer) {
+  const GgufFile& file = reader.file();
+  const auto it = file.metadata().find(key);
+  const auto* all =
+      it == file.metadata().end() ? nullptr : std::get_if<std::vector<double>>(&it->second.value);
+  if (all != nullptr && std::ssize(*all) != n_layer) {
+    fail(ErrorCode::kBadModel, "{}: {} has {} entries, expected one for each of {} layers",
+         file.path(), key, all->size(), n_layer);
+  }
+  const double value = all != nullptr ? (*all)[il] : file.get_float(key);
+  if (std::isfinite(static_cast<float>(value))) return value;
+  fail(ErrorCode::kBadModel, "{}: {} must be a finite number, it is {} for layer {}", file.path(),
+       key, value, il);
+}
+
+/// Files have the numbers that the model was trained with; alphas are made positive here.
+XieluSpec read_xielu(const MetadataReader& reader, int64_t il, int64_t n_layer) {
+  const auto number = [&](const char* key) { return read_layer_number(reader, key, il, n_layer); };
+  const auto softplus = [](double x) { return x > 20.0 ? x : std::log1p(std::exp(x)); };
+  const double beta = number("xielu.beta");
+  return {.alpha_p = static_cast<float>(softplus(number("xielu.alpha_p"))),
+          .alpha_n = static_cast<float>(beta + softplus(number("xielu.alpha_n"))),
+          .beta = static_cast<float>(beta),
+          .eps = static_cast<float>(number("xielu.eps"))};
 }
 
 }  // namespace
@@ -63,8 +100,9 @@ void add_feed_forward(const MetadataReader& reader, ModelSpec& spec) {
     if (!ffn.empty()) continue;
     if (il < n_dense || (il + 1) % step != 0) {
       ffn = {{FeedForwardKind::dense, read_width(reader, "feed_forward_length")}};
+      if (spec.family->xielu) ffn.front().xielu = read_xielu(reader, il, c.n_layer);
     } else {
-      ffn = read_experts_parts(reader, spec.family->shared_expert);
+      ffn = read_experts_parts(reader, *spec.family);
     }
   }
 }

@@ -44,11 +44,19 @@ struct LatentSpec {
   bool joined = false;      // whether the file has one matrix for keys and values of all heads
 };
 
+/// The numbers of ops::xielu.
+struct XieluSpec {
+  float alpha_p = 0.0f, alpha_n = 0.0f;
+  float beta = 0.0f;
+  float eps = 0.0f;
+};
+
 /// A part of a layer's feed-forward network.
 struct FeedForwardPart {
   FeedForwardKind kind = FeedForwardKind::dense;
   int64_t n_ff = 0;         // values between its matrices; of experts, those of one
   bool token_gate = false;  // whether each token has a factor for its result: sigmoid(w . x)
+  XieluSpec xielu = {};     // where Family::xielu
 };
 
 struct LayerSpec {
@@ -67,7 +75,7 @@ struct LayerSpec {
   int64_t conv_kernel = 0;  // of a short convolution: tokens that it sees, its own included
   DeltaNetSpec delta_net;   // of linear attention
   LatentSpec latent;        // of latent attention
-  StateShape state;  // what it remembers of a sequence
+  StateShape state;         // what it remembers of a sequence
   std::vector<FeedForwardPart> ffn;  // whose results are added; the first is the main one
 
   /// Number of rows that a query at position n_tokens - 1 sees.

@@ -202,6 +202,12 @@ TEST(ExpertsFileTest, OnlyTheLastOfSeveralLayersMayHaveSome) {
   expect_mentions(load_error(file), {"llama.interleave_moe_layer_step", "0"});
 }
 
+TEST(ExpertsFileTest, ANormOfTheSumNeedsASharedOne) {
+  TinyFile file = of_architecture("afmoe", experts_file());
+  file.set("afmoe.attention.sliding_window", uint32_t{16});
+  expect_mentions(load_error(file), {"afmoe.expert_shared_count is 0 or missing", "shared"});
+}
+
 TEST(ExpertsFileTest, ASharedOneIsAsWideAsTheHeaderSays) {
   const auto width = [](const char* model) {
     const FeedForwardPart part = describe_model(model_path(model)).info.spec->layers[1].ffn[1];

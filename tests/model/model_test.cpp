@@ -7,6 +7,7 @@
 #include <set>
 
 #include "model/family.h"
+#include "model/model_spec.h"
 #include "snapkv/engine.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/family_models.h"
@@ -264,6 +265,33 @@ TEST(ModelTest, PositionBiasesThatOnlyTheSizeTellsAreNamed) {
   TinyFile file = file_of("baichuan");
   file.set("baichuan.block_count", uint32_t{40});
   expect_mentions(load_error(file), {"baichuan", "40 layers", "ALiBi"});
+}
+
+TEST(ModelTest, NumbersOfActivationsAreChecked) {
+  const auto file = [] {
+    TinyFile tiny = file_of("apertus");
+    tiny.tensors.erase("blk.0.ffn_gate.weight");
+    tiny.tensors.insert({{"blk.0.attn_q_norm.weight", {8}}, {"blk.0.attn_k_norm.weight", {8}}});
+    for (const char* name : {"alpha_p", "alpha_n", "beta", "eps"}) {
+      tiny.set("xielu." + std::string(name), std::vector<float>{0.5f});
+    }
+    return tiny;
+  };
+  const TempDir folder;
+  Model::load({.path = file().write(folder)});
+  TinyFile one = file();  // for all layers
+  one.set("xielu.beta", 0.25f);
+  const ModelInfo info = describe_model(one.write(folder)).info;
+  EXPECT_EQ(info.spec->layers[0].ffn.front().xielu.beta, 0.25f);
+  TinyFile missing = file();
+  missing.metadata.erase("xielu.alpha_n");
+  expect_mentions(load_error(missing), {"xielu.alpha_n"});
+  TinyFile two = file();
+  two.set("xielu.alpha_p", std::vector<float>{0.5f, 0.5f});
+  expect_mentions(load_error(two), {"xielu.alpha_p has 2 entries", "1 layers"});
+  TinyFile nan = file();
+  nan.set("xielu.eps", std::vector<float>{std::numeric_limits<float>::quiet_NaN()});
+  expect_mentions(load_error(nan), {"xielu.eps", "finite", "nan"});
 }
 
 TEST(ModelTest, ScalesThatAFamilyNeedsMustBeThere) {

@@ -69,6 +69,25 @@ FamilyModel baichuan() {
   return model_of("baichuan", narrow(shape));
 }
 
+/// Without gates: the square, or a square and an exponential, of what is above and below 0.
+std::vector<FamilyModel> with_other_activations() {
+  RandomFamily arcee{.architecture = "arcee", .gated = false, .own_output = true};
+  RandomFamily apertus{.architecture = "apertus",
+                       .qk_norm = RandomQkNorm::each_head,
+                       .gated = false,
+                       .own_output = true,
+                       .rope_freqs = true,
+                       .xielu = true};
+  RandomFamily nemotron{.architecture = "nemotron",
+                        .n_rot = 8,
+                        .layer_norm = true,
+                        .norm_bias = true,
+                        .gated = false,
+                        .own_output = true};
+  return {model_of("arcee", shape_of(arcee)), model_of("apertus", shape_of(apertus)),
+          model_of("nemotron", shape_of(nemotron))};
+}
+
 /// With smaller queries than others: llama.cpp's rotation by sections differs from the one without
 /// by more than rounding does elsewhere.
 FamilyModel qwen2vl() {
@@ -95,7 +114,7 @@ std::vector<FamilyModel> more_dense_models() {
                                     .keys = {{"n_deepstack_layers", int64_t{2}}}},
                                    3, 32)),
   };
-  for (auto&& some : {glm4s(), exaones(), hunyuans_and_ernies()}) {
+  for (auto&& some : {glm4s(), exaones(), hunyuans_and_ernies(), with_other_activations()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

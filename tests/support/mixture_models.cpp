@@ -107,6 +107,21 @@ FamilyModel exaone() {
   return m;
 }
 
+FamilyModel afmoe() {
+  RandomFamily family = with_sigmoids(mixture("afmoe"));
+  family.norm_after = true;
+  family.attention_gate = true;
+  family.own_output = true;
+  family.n_dense_layers = 1;
+  family.n_ff_shared = 96;
+  family.n_shared = 1;
+  family.window = 16;
+  FamilyModel m = model_of("afmoe", shape_of(std::move(family), 5));
+  m.options.gains->embedding = 0.05f;  // which are multiplied by sqrt(n_embd) = 8
+  m.options.gains->ffn_post_norm = 0.5f;
+  return m;
+}
+
 FamilyModel minimax() {
   RandomFamily family = mixture("minimax-m2");
   family.n_rot = 8;
@@ -128,8 +143,8 @@ FamilyModel qwen3vlmoe() {
 }  // namespace
 
 std::vector<FamilyModel> more_mixtures() {
-  return {glm4moe(), glm4moe_air(), ernie(),   hunyuan(),   dots1(),
-          ling(),    exaone(),      minimax(), qwen3vlmoe()};
+  return {glm4moe(), glm4moe_air(), ernie(), hunyuan(), dots1(),
+          ling(),    exaone(),      afmoe(), minimax(), qwen3vlmoe()};
 }
 
 }  // namespace snapkv::test

@@ -37,8 +37,10 @@ void Attention::plan_activations(ActivationPlan& plan) {
   k_ = plan.add_heads("k", rows.n_head, rows.head_dim_k);
   v_ = plan.add_heads("v", rows.n_head, rows.head_dim_v);
   attn_ = plan.add_heads("attn", layer_.n_head, rows.head_dim_v, ActivationType::input);
-  if (!layer_.output_gate) return;
-  q_gate_ = plan.add_heads("q and gate", layer_.n_head, 2 * rows.head_dim_k);
+  if (!has_gate()) return;
+  if (layer_.output_gate) {
+    q_gate_ = plan.add_heads("q and gate", layer_.n_head, 2 * rows.head_dim_k);
+  }
   gate_ = plan.add_heads("output gate", layer_.n_head, rows.head_dim_v);
   ungated_ = plan.add_heads("ungated", layer_.n_head, rows.head_dim_v);
 }
@@ -48,6 +50,7 @@ void Attention::load_qkv(LayerLoader& loader) {
   const Presence bias = loader.family().qkv_bias;
   const int64_t n_q = layer_.output_gate ? 2 * layer_.n_q() : layer_.n_q();
   const int64_t n_k = layer_.n_k(), n_v = layer_.n_v();
+  if (loader.family().attention_gate) wgate_ = loader.matrix("attn_gate", layer_.n_out(), n_embd);
   if (loader.has("attn_qkv.weight")) {  // one matrix: queries, keys, values
     const Weight qkv = loader.matrix("attn_qkv", n_q + n_k + n_v, n_embd, bias);
     wq_ = qkv.rows(0, n_q);
@@ -60,19 +63,20 @@ void Attention::load_qkv(LayerLoader& loader) {
   wv_ = loader.matrix("attn_v", n_v, n_embd, bias);
 }
 
-/// q: what the matrix of the queries computes of the last rows, with gates where there are some.
+/// q: what the matrix of the queries computes of the last rows, with gates where it has some. gate:
+/// what a matrix of gates computes of these rows, where there is one.
 void Attention::project(const Tensor& normed, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const LayerPass& pass) const {
+                        const Tensor& gate, const LayerPass& pass) const {
   const int64_t n = normed.shape[0], n_q = q.shape[0];
+  const LinearCall calls[] = {
+      {&wk_, rows(k)}, {&wv_, rows(v)}, {&wq_, rows(q)}, {&wgate_, wgate_ ? rows(gate) : Tensor()}};
+  const std::span all = std::span(calls).first(wgate_ ? 4 : 3);
   if (n_q == n) {
-    const LinearCall qkv[] = {{&wq_, rows(q)}, {&wk_, rows(k)}, {&wv_, rows(v)}};
-    pass.linear->apply(normed, qkv);
+    pass.linear->apply(normed, all);
     return;
   }
-  const LinearCall kv[] = {{&wk_, rows(k)}, {&wv_, rows(v)}};
-  pass.linear->apply(normed, kv);
-  const LinearCall only_q[] = {{&wq_, rows(q)}};
-  if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), only_q);
+  pass.linear->apply(normed, all.first(2));
+  if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), all.subspan(2));
 }
 
 // x += Wo attention(normed), or Wo (attention(normed) * sigmoid(gate))
@@ -81,23 +85,22 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   const ActivationBuffer& buffers = *pass.buffers;
   const Tensor q = buffers.get(q_, n_q), k = buffers.get(k_, n), v = buffers.get(v_, n);
   const Tensor attn = buffers.get(attn_, n_out);
-  Tensor gate;  // of the last n_q rows
+  const Tensor gate = has_gate() ? buffers.get(gate_, n_q) : Tensor();  // of the last n_q rows
   if (layer_.output_gate) {
-    gate = buffers.get(gate_, n_q);
     const Tensor both = buffers.get(q_gate_, n_q);
-    project(normed, both, k, v, pass);
+    project(normed, both, k, v, {}, pass);
     const Tensor parts[] = {each_head(q), each_head(gate)};
     ops::split(*pass.backend, each_head(both), parts);
   } else {
-    project(normed, q, k, v, pass);
+    project(normed, q, k, v, gate, pass);
   }
   prepare(q, k, pass);
 
-  const Tensor ungated = layer_.output_gate ? buffers.get(ungated_, n_out) : attn;
+  const Tensor ungated = has_gate() ? buffers.get(ungated_, n_out) : attn;
   pass.attention->attend(q, k, v, ungated);
 
   if (n_out == 0) return;
-  if (layer_.output_gate) {
+  if (has_gate()) {
     ops::activate(*pass.backend, Activation::sigmoid, rows(gate.slice(n_q - n_out, n_q)),
                   rows(ungated), rows(attn));
   }

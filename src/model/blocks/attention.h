@@ -20,7 +20,7 @@ class Attention final : public TokenMixer {
   void run(const Tensor& normed, const LayerPass& pass) const override;
   const Weight& output() const override { return out_.w; }
   std::vector<const Weight*> matrices() const override {
-    return present({&wq_, &wk_, &wv_, &out_.w});
+    return present({&wq_, &wk_, &wv_, &wgate_, &out_.w});
   }
   std::vector<const Norm*> norms() const override {
     return present({&q_norm_, &k_norm_, &out_.post_norm});
@@ -31,8 +31,9 @@ class Attention final : public TokenMixer {
  private:
   void load_qkv(LayerLoader& loader);
   void plan_activations(ActivationPlan& plan);
+  bool has_gate() const { return layer_.output_gate || wgate_; }
   void project(const Tensor& normed, const Tensor& q, const Tensor& k, const Tensor& v,
-               const LayerPass& pass) const;
+               const Tensor& gate, const LayerPass& pass) const;
   void prepare(const Tensor& q, const Tensor& k, const LayerPass& pass) const;
   void normalize_heads(const Norm& norm, const Tensor& x, const LayerPass& pass) const;
 
@@ -40,13 +41,14 @@ class Attention final : public TokenMixer {
   const LayerSpec& layer_;
   Weight wq_;                  // [n_q, n_embd], or [2 * n_q, n_embd] with LayerSpec::output_gate
   Weight wk_, wv_;             // [n_k, n_embd], [n_v, n_embd]
+  Weight wgate_;               // [n_head * head_dim_v, n_embd], where Family::attention_gate
   Norm q_norm_, k_norm_;       // as Family::qk_norm says
   Tensor sinks_;               // [n_head], or empty
   ResidualOutput out_;         // of n_head * head_dim_v values
   ActivationTensor q_, attn_;  // [n, n_head, head_dim]
   ActivationTensor k_, v_;     // [n, n_head_kv, head_dim]
-  ActivationTensor q_gate_;    // [n, n_head, 2 * head_dim], with an output gate, as the next ones
-  ActivationTensor gate_, ungated_;  // [n, n_head, head_dim]
+  ActivationTensor q_gate_;    // [n, n_head, 2 * head_dim], with LayerSpec::output_gate
+  ActivationTensor gate_, ungated_;  // [n, n_head, head_dim], where there are gates
 };
 
 }  // namespace snapkv

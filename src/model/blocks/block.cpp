@@ -9,16 +9,17 @@
 
 namespace snapkv {
 
-ResidualOutput::ResidualOutput(const BlockContext& context, Weight weight, Norm norm)
-    : w(std::move(weight)), post_norm(std::move(norm)) {
+ResidualOutput::ResidualOutput(const BlockContext& context, Weight weight, Norm norm, bool begins)
+    : w(std::move(weight)), post_norm(std::move(norm)), begins_sum(begins) {
   const ModelConfig& c = context.spec.config;
+  if (begins_sum) return;
   if (post_norm || c.residual_scale != 1.0f) branch = context.activations.add("branch", c.n_embd);
 }
 
 void ResidualOutput::add_to(const Tensor& x, const Tensor& input, const BlockContext& context,
                             const LayerPass& pass) const {
   if (!branch) {
-    const LinearCall call[] = {{&w, x, true}};
+    const LinearCall call[] = {{&w, x, !begins_sum}};
     pass.linear->apply(input, call);
     return;
   }

@@ -59,10 +59,11 @@ class FeedForward : public Block {
 struct ResidualOutput {
   Weight w;                 // [n_embd, n_in]
   Norm post_norm;           // [n_embd]
+  bool begins_sum = false;  // x = W input instead: what other parts of a block will be added to
   ActivationTensor branch;  // [n, n_embd], unless the product itself adds to x
 
   ResidualOutput() = default;
-  ResidualOutput(const BlockContext& context, Weight weight, Norm norm);
+  ResidualOutput(const BlockContext& context, Weight weight, Norm norm, bool begins_sum = false);
   void add_to(const Tensor& x, const Tensor& input, const BlockContext& context,
               const LayerPass& pass) const;
 };

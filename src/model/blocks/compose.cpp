@@ -50,7 +50,7 @@ std::unique_ptr<FeedForward> make_feed_forward(const BlockContext& context, Laye
     parts.push_back(make_part(part, context, loader));
   }
   if (parts.size() == 1) return std::move(parts.front());
-  return std::make_unique<SumFfn>(context, std::move(parts));
+  return std::make_unique<SumFfn>(context, loader, std::move(parts));
 }
 
 }  // namespace snapkv

@@ -9,7 +9,7 @@
 namespace snapkv {
 
 DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, LayerLoader& loader)
-    : context_(context) {
+    : context_(context), xielu_(part.xielu) {
   const Family& family = loader.family();
   const int64_t n_embd = loader.config().n_embd, n_ff = part.n_ff;
   const char* const kind = part.kind == FeedForwardKind::shared_expert ? "_shexp" : "";
@@ -31,8 +31,11 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
     token_gate_.w = loader.vector(name, n_embd, Presence::required).reshaped({1, n_embd});
     factor_ = context.activations.add("factor", 1);
   }
+  const bool normed = family.norm_places != NormPlaces::before;
+  const bool shared = part.kind == FeedForwardKind::shared_expert;
   down_ = {context, matrix("ffn_down", n_embd, n_ff),
-           family.norm_places != NormPlaces::before ? loader.norm("post_ffw_norm") : Norm()};
+           normed && !shared ? loader.norm("post_ffw_norm") : Norm(),
+           normed && shared};  // it is the sum with the other experts that has a norm
   if (gate_) gate_out_ = context.activations.add("gate", n_ff);
   up_out_ = context.activations.add("up", n_ff);
   act_ = context.activations.add("act", n_ff, ActivationType::input);
@@ -40,7 +43,6 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
 
 // x += Wdown (f(Wgate normed) * Wup normed), or x += Wdown f(Wup normed)
 void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
-  const Activation activation = context_.spec.family->activation;
   const int64_t n = x.shape[0];
   const Tensor up = pass.buffers->get(up_out_, n), act = pass.buffers->get(act_, n);
   if (token_gate_) {
@@ -49,18 +51,30 @@ void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass)
     pass.linear->apply(normed, calls);
     ops::activate(*pass.backend, Activation::sigmoid, factor, {}, factor);
     ops::scale_rows(*pass.backend, up, factor);
-    ops::activate(*pass.backend, activation, gate, up, act);
+    activate(gate, up, act, pass);
   } else if (gate_) {
     const Tensor gate = pass.buffers->get(gate_out_, n);
     const LinearCall gate_up[] = {{&gate_, gate}, {&up_, up}};
     pass.linear->apply(normed, gate_up);
-    ops::activate(*pass.backend, activation, gate, up, act);
+    activate(gate, up, act, pass);
   } else {
     const LinearCall only_up[] = {{&up_, up}};
     pass.linear->apply(normed, only_up);
-    ops::activate(*pass.backend, activation, up, {}, act);
+    activate(up, {}, act, pass);
   }
   down_.add_to(x, act, context_, pass);
+}
+
+/// act = f(x) * factor, or f(x) without one
+void DenseFfn::activate(const Tensor& x, const Tensor& factor, const Tensor& act,
+                        const LayerPass& pass) const {
+  const Family& family = *context_.spec.family;
+  if (family.xielu) {
+    SNAPKV_CHECK(!factor);
+    ops::xielu(*pass.backend, x, xielu_.alpha_p, xielu_.alpha_n, xielu_.beta, xielu_.eps, act);
+  } else {
+    ops::activate(*pass.backend, family.activation, x, factor, act);
+  }
 }
 
 }  // namespace snapkv

@@ -19,7 +19,11 @@ class DenseFfn final : public FeedForward {
   std::vector<const Norm*> norms() const override { return present({&down_.post_norm}); }
 
  private:
+  void activate(const Tensor& x, const Tensor& factor, const Tensor& act,
+                const LayerPass& pass) const;
+
   const BlockContext& context_;
+  const XieluSpec xielu_;
   Weight gate_, up_;                          // [n_ff, n_embd]; no gate where the family has none
   Weight token_gate_;                         // [1, n_embd], or empty
   ResidualOutput down_;                       // of n_ff values

@@ -24,7 +24,7 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
                        LayerLoader& loader)
     : context_(context), n_ff_(part.n_ff) {
   const ModelConfig& c = loader.config();
-  SNAPKV_CHECK(loader.family().norm_places == NormPlaces::before && loader.family().gated);
+  SNAPKV_CHECK(loader.family().gated);
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
   router_.bias = loader.vector("ffn_gate_inp.bias", c.n_expert, loader.family().expert_bias);
   choice_bias_ = loader.vector("exp_probs_b.bias", c.n_expert, loader.family().choice_bias);
@@ -80,11 +80,13 @@ std::vector<const Weight*> ExpertsFfn::other_matrices() const {
 }
 
 // x += residual_scale * sum over the chosen experts of weight * Wdown (f(Wgate normed) * Wup
-// normed)
+// normed), without the scale where x is a sum that has a norm (SumFfn)
 void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
   const ModelConfig& c = context_.spec.config;
   const int64_t n = normed.shape[0];
   const Tensor chosen = pass.buffers->get(chosen_, n), weights = pass.buffers->get(weights_, n);
+  const bool in_sum = context_.spec.family->norm_places != NormPlaces::before;
+  const float factor = in_sum ? 1.0f : c.residual_scale;
   ops::route(*pass.backend, {.logits = router_logits(normed, pass),
                              .bias = choice_bias_,
                              .rule = c.routing,
@@ -95,7 +97,7 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
                                        .chosen = chosen,
                                        .weights = weights,
                                        .activation = context_.spec.family->activation,
-                                       .factor = c.residual_scale,
+                                       .factor = factor,
                                        .out = x,
                                        .memory = memory(n, pass),
                                        .workspace = pass.linear->workspace()});

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "backend/ops.h"
 #include "base/check.h"
 
 namespace snapkv {
@@ -22,15 +23,28 @@ std::vector<T> of_all(const std::vector<std::unique_ptr<FeedForward>>& parts,
 
 }  // namespace
 
-SumFfn::SumFfn(const BlockContext& context, std::vector<std::unique_ptr<FeedForward>> parts)
-    : parts_(std::move(parts)) {
-  // a norm after the network would be of the sum, and without one before it `normed` may be x
-  SNAPKV_CHECK(context.spec.family->norm_places == NormPlaces::before &&
-               context.spec.family->ffn_norm == Presence::required);
+SumFfn::SumFfn(const BlockContext& context, LayerLoader& loader,
+               std::vector<std::unique_ptr<FeedForward>> parts)
+    : context_(context), parts_(std::move(parts)) {
+  // without a norm before the network `normed` may be x
+  SNAPKV_CHECK(loader.family().norm_places != NormPlaces::after &&
+               loader.family().ffn_norm == Presence::required);
+  if (loader.family().norm_places == NormPlaces::before) return;
+  post_norm_ = loader.norm("post_ffw_norm");
+  sum_ = context.activations.add("sum", loader.config().n_embd);
 }
 
+// x += part(normed) + ..., or x += residual_scale * post_norm(part(normed) + ...)
 void SumFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
-  for (const auto& part : parts_) part->run(normed, x, pass);
+  if (!post_norm_) {
+    for (const auto& part : parts_) part->run(normed, x, pass);
+    return;
+  }
+  const Tensor sum = pass.buffers->get(sum_, x.shape[0]);
+  // the shared expert, which is the last part, begins the sum
+  for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) (*part)->run(normed, sum, pass);
+  normalize(*pass.backend, context_.spec, post_norm_, sum, sum);
+  ops::add(*pass.backend, x, sum, context_.spec.config.residual_scale);
 }
 
 std::vector<const Weight*> SumFfn::matrices() const { return of_all(parts_, &Block::matrices); }
