@@ -48,6 +48,8 @@ DELTA_NET = dict(
     rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25))
 MROPE = dict(DELTA_NET["rope_parameters"], mrope_section=[2, 1, 1], mrope_interleaved=True)
 EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=64)
+GLM4_MOE = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=64, n_shared_experts=1,
+                first_k_dense_replace=1, routed_scaling_factor=1.5, norm_topk_prob=True)
 LFM2 = dict(layer_types=["conv", "full_attention", "conv", "full_attention"], norm_eps=1e-5, conv_L_cache=3)
 GPT_OSS = dict(intermediate_size=96, head_dim=32, sliding_window=16, num_local_experts=5, num_experts_per_tok=2)
 
@@ -120,6 +122,26 @@ CASES = {
         original_max_position_embeddings=32)),
     "olmoe": case("OlmoeConfig", num_experts=6, num_experts_per_tok=2, intermediate_size=64, num_key_value_heads=4,
                   norm_topk_prob=False),
+    "glm4": case("Glm4Config", head_dim=32, attention_bias=True, partial_rotary_factor=0.5),
+    "glm4moe": case("Glm4MoeConfig", head_dim=32, attention_bias=True, use_qk_norm=True, **GLM4_MOE),
+    "glm4moe-groups": case("Glm4MoeConfig", head_dim=16, num_mtp_layers=0, **{
+        **GLM4_MOE, "n_group": 3, "topk_group": 2, "n_shared_experts": 2, "first_k_dense_replace": 2,
+        "norm_topk_prob": False}),
+    "seed_oss": case("SeedOssConfig", head_dim=32, attention_bias=True),
+    "exaone4": case("Exaone4Config", sliding_window=None, layer_types=["full_attention"] * 4),
+    "exaone4-window": case("Exaone4Config", sliding_window=24, sliding_window_pattern="LLLG", layer_types=[
+        "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"]),
+    "ernie4_5": case("Ernie4_5Config", head_dim=32),
+    "hunyuan": case("HunYuanDenseV1Config", head_dim=32, rope_parameters=dict(
+        rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0)),
+    "qwen2vl": case("Qwen2_5_VLConfig", model_class="Qwen2_5_VLForConditionalGeneration", text_config={
+        **SIZES, "rope_parameters": dict(rope_type="default", rope_theta=10000.0, mrope_section=[4, 2, 2])},
+        vision_config=dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64)),
+    "qwen3vl": case("Qwen3VLConfig", model_class="Qwen3VLForConditionalGeneration", text_config={
+        **SIZES, "head_dim": 32, "rope_parameters": dict(
+            rope_type="default", rope_theta=10000.0, mrope_section=[6, 5, 5], mrope_interleaved=True)},
+        vision_config=dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
+                           num_position_embeddings=16, deepstack_visual_indexes=[0])),
     "granitemoe": case("GraniteMoeConfig", num_local_experts=6, num_experts_per_tok=2, intermediate_size=64,
                        attention_multiplier=0.4, embedding_multiplier=3.0, residual_multiplier=0.5,
                        logits_scaling=2.0),

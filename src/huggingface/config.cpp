@@ -12,6 +12,8 @@
 namespace snapkv::huggingface {
 namespace {
 
+constexpr int64_t kMostExperts = 1024;  // as of GGUF's key
+
 std::string supported_classes() {
   std::string names;
   for (const GgufMapping& mapping : gguf_mappings()) {
@@ -55,7 +57,8 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
     }
   }
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
-    if (has_experts && std::string_view(key) != "n_routed_experts") continue;
+    const bool routed = std::string_view(key) == "n_routed_experts";
+    if (has_experts && routed == (config.mapping->architecture == "glm4moe")) continue;
     if (text.integer(key, 0, INT32_MAX, 0) > 0) {
       text.bad(key, "is {}: mixtures of experts are not supported", shown(*text.find(key)));
     }
@@ -63,6 +66,16 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
   for (const char* key : {"use_bidirectional_attention", "is_encoder_decoder"}) {
     if (text.flag(key, false)) text.bad(key, "is true, which is not supported");
   }
+}
+
+/// The head size of folders that do not say it; 0: it follows from the other sizes.
+int64_t default_head_dim(const Config& config) {
+  const std::string_view architecture = config.mapping->architecture;
+  if (architecture == "gemma3" || config.has_linear_attention()) return 256;
+  for (const char* name : {"qwen3", "qwen3vl", "glm4", "seed_oss", "ernie4_5"}) {
+    if (architecture == name) return 128;
+  }
+  return 0;
 }
 
 void read_sizes(const JsonFields& c, Config& config) {
@@ -81,10 +94,11 @@ void read_sizes(const JsonFields& c, Config& config) {
     c.bad("num_attention_heads", "is {}, which is no multiple of num_key_value_heads, {}",
           config.n_head, config.n_head_kv);
   }
-  const bool qwen3 = config.mapping->architecture == "qwen3";
-  config.has_head_dim = c.has("head_dim") || gemma || qwen3 || config.has_linear_attention();
+  const int64_t otherwise = default_head_dim(config);
+  config.has_head_dim = c.has("head_dim") || otherwise > 0;
   if (config.has_head_dim) {
-    config.head_dim = c.integer("head_dim", 2, 4096, qwen3 ? 128 : 256);
+    config.head_dim =
+        otherwise > 0 ? c.integer("head_dim", 2, 4096, otherwise) : c.integer("head_dim", 2, 4096);
   } else {
     if (config.n_embd % config.n_head != 0) {
       c.bad("hidden_size",
@@ -132,12 +146,28 @@ void read_gpt_oss_experts(const JsonFields& c, Config& config) {
   c.expect("swiglu_alpha", 1.702);
 }
 
+void read_glm4_experts(const JsonFields& c, Config& config) {
+  config.n_expert = c.integer("n_routed_experts", 1, kMostExperts);
+  config.n_ff_dense = config.n_ff;
+  config.n_ff = c.integer("moe_intermediate_size", 1, 1 << 22);
+  config.n_ff_shared = config.n_ff * c.integer("n_shared_experts", 0, 1024, 1);
+  config.n_dense_layers = c.integer("first_k_dense_replace", 0, config.n_layer - 1, 1);
+  config.n_group = c.integer("n_group", 1, config.n_expert, 1);
+  config.n_group_used = c.integer("topk_group", 1, config.n_group, 1);
+  config.normalizes_experts = c.flag("norm_topk_prob", true);
+  config.sigmoid_scores = true;
+  config.expert_scale = c.positive("routed_scaling_factor", 1.0);
+}
+
 /// Experts of the families that have them.
 void read_experts(const JsonFields& c, Config& config) {
   if (!config.mapping->has_experts()) return;
-  constexpr int64_t kMostExperts = 1024;  // as of GGUF's key
-  config.n_expert =
-      c.integer(c.has("num_experts") ? "num_experts" : "num_local_experts", 1, kMostExperts);
+  if (config.mapping->architecture == "glm4moe") {
+    read_glm4_experts(c, config);
+  } else {
+    config.n_expert =
+        c.integer(c.has("num_experts") ? "num_experts" : "num_local_experts", 1, kMostExperts);
+  }
   config.n_expert_used = c.integer("num_experts_per_tok", 1, config.n_expert);
   if (config.mapping->architecture == "lfm2moe") read_lfm2_experts(c, config);
   if (config.mapping->architecture.starts_with("qwen")) read_qwen_experts(c, config);
@@ -230,7 +260,9 @@ Config read_config(const JsonFields& root) {
   Config config;
   find_mapping(root, config);
   const auto nested = config.multimodal ? root.object("text_config") : std::nullopt;
-  if (config.multimodal && !nested) root.bad("text_config", "is missing");
+  // folders of Qwen 2 VL have the text model's fields among the others
+  const bool flat = config.mapping->architecture == "qwen2vl";
+  if (config.multimodal && !nested && !flat) root.bad("text_config", "is missing");
   const JsonFields c = nested ? *nested : root;
   const GgufMapping& mapping = *config.mapping;
   refuse_unsupported(root, c, config);
@@ -280,13 +312,19 @@ void add_config_keys(const Config& config, Keys& keys) {
     keys.flag(key("expert_weights_norm"), config.normalizes_experts);
   }
   if (config.n_ff_dense > 0) keys.u32(key("expert_feed_forward_length"), config.n_ff);
-  if (config.n_ff_shared > 0) {
+  if (architecture == "glm4moe") {
+    keys.u32(key("expert_shared_count"), config.n_ff_shared / config.n_ff);
+  } else if (config.n_ff_shared > 0) {
     keys.u32(key("expert_shared_feed_forward_length"), config.n_ff_shared);
   }
   if (config.n_dense_layers > 0) {
     keys.u32(key("leading_dense_block_count"), config.n_dense_layers);
   }
   if (config.sigmoid_scores) keys.u32(key("expert_gating_func"), 2);
+  if (config.n_group > 1) {
+    keys.u32(key("expert_group_count"), config.n_group);
+    keys.u32(key("expert_group_used_count"), config.n_group_used);
+  }
   if (config.expert_scale != 1) keys.f32(key("expert_weights_scale"), config.expert_scale);
   keys.u32(key("attention.head_count"), config.n_head);
   if (config.linear.n_head > 0) {

@@ -37,10 +37,11 @@ struct Config {
   int64_t n_ff_dense = 0;      // where it differs from n_ff, which is then of one expert; else 0
   int64_t n_ff_shared = 0;     // of the expert that every token passes; 0: there is none
   int64_t n_dense_layers = 0;  // the first ones, which have no experts
-  bool normalizes_experts = true;  // the weights of a token's experts add up to 1
-  bool has_mxfp4_experts = false;  // whose matrices have numbers and scales in MXFP4
-  bool sigmoid_scores = false;     // of the experts, in place of the softmax
-  double expert_scale = 1;         // of the weights of a token's experts
+  int64_t n_group = 1, n_group_used = 1;  // of neighbouring experts, and of those that a token uses
+  bool normalizes_experts = true;         // the weights of a token's experts add up to 1
+  bool has_mxfp4_experts = false;         // whose matrices have numbers and scales in MXFP4
+  bool sigmoid_scores = false;            // of the experts, in place of the softmax
+  double expert_scale = 1;                // of the weights of a token's experts
   int64_t n_rot = 0;
   int64_t n_ctx = 0;
   bool has_head_dim = false;  // whether config.json gives it
@@ -65,6 +66,11 @@ struct Config {
   int64_t size(Size which) const;
   /// Dense or with experts.
   bool is_lfm2() const { return mapping->architecture.starts_with("lfm2"); }
+  bool is_glm4() const { return mapping->architecture.starts_with("glm4"); }
+  /// Also of models that see pictures, whose text model is read.
+  bool is_qwen_vl() const {
+    return mapping->architecture == "qwen2vl" || mapping->architecture == "qwen3vl";
+  }
   bool is_qwen35() const { return mapping->architecture.starts_with("qwen35"); }
   bool has_linear_attention() const { return is_qwen35() || mapping->architecture == "qwen3next"; }
 };

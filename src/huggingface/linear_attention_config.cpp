@@ -100,10 +100,6 @@ void add_linear_attention_keys(const Config& config, Keys& keys) {
     recurrent.flip();
     keys.flags(prefix + "attention.recurrent_layers", std::move(recurrent));
   }
-  if (config.rope_sections.empty()) return;
-  std::vector<int64_t> sections = config.rope_sections;
-  sections.push_back(0);
-  keys.i32s(prefix + "rope.dimension_sections", std::move(sections));
 }
 
 }  // namespace snapkv::huggingface

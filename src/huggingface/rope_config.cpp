@@ -43,9 +43,16 @@ void read_scaling(const JsonFields& rope, Config& config) {
   RopeConfig& r = config.rope;
   r.type = rope.text("rope_type", rope.text("type", "default"));
   if (r.type == "su") r.type = "longrope";
+  if (r.type == "mrope" && config.is_qwen_vl()) r.type = "default";  // by its mrope_section
   r.theta = rope.positive("rope_theta", r.theta);
   r.original_context =
       rope.integer("original_max_position_embeddings", 1, kMaxContext, r.original_context);
+  if (r.type == "dynamic" && config.mapping->architecture == "hunyuan-dense") {
+    // of Hunyuan, a fixed stretch of the base
+    const auto n = static_cast<double>(config.head_dim);
+    r.theta *= std::pow(rope.positive("alpha"), n / (n - 2));
+    r.type = "default";
+  }
   if (r.type == "default") return;
   const std::string_view architecture = config.mapping->architecture;
   if (r.type == "linear") {
@@ -87,8 +94,9 @@ void read_scaling(const JsonFields& rope, Config& config) {
 
 void read_rope(const JsonFields& c, Config& config) {
   const bool gemma = config.mapping->architecture == "gemma3";
-  const double partial =
-      c.positive("partial_rotary_factor", config.has_linear_attention() ? 0.25 : 1.0);
+  const double partial = c.positive("partial_rotary_factor", config.has_linear_attention() ? 0.25
+                                                             : config.is_glm4()            ? 0.5
+                                                                                           : 1.0);
   const bool lfm2 = config.is_lfm2();
   const bool gpt_oss = config.mapping->architecture == "gpt-oss";
   config.rope.theta = c.positive("rope_theta", gemma || lfm2 ? 1e6 : gpt_oss ? 150000 : 1e4);
@@ -115,18 +123,24 @@ void read_rope(const JsonFields& c, Config& config) {
           share, config.n_rot, config.head_dim);
   }
   if (config.n_rot != config.head_dim && config.mapping->architecture != "phi3" &&
-      !config.has_linear_attention()) {
+      !config.has_linear_attention() && !config.is_glm4()) {
     c.bad("partial_rotary_factor", "is {}, supported is 1", share);
   }
-  if (config.is_qwen35()) read_rope_sections(rope, config);
+  if (config.is_qwen35() || config.is_qwen_vl()) read_rope_sections(rope, config);
   if (rope) read_scaling(*rope, config);
 }
 
 void add_rope_keys(const Config& config, Keys& keys) {
   const std::string architecture(config.mapping->architecture);
   const auto key = [&](const char* name) { return architecture + "." + name; };
-  if (architecture == "llama" || architecture == "phi3" || config.has_linear_attention()) {
+  if (architecture == "llama" || architecture == "phi3" || config.is_glm4() ||
+      config.has_linear_attention()) {
     keys.u32(key("rope.dimension_count"), config.n_rot);
+  }
+  if (!config.rope_sections.empty()) {
+    std::vector<int64_t> sections = config.rope_sections;
+    sections.push_back(0);
+    keys.i32s(key("rope.dimension_sections"), std::move(sections));
   }
   const RopeConfig& rope = config.rope;
   keys.f32(key("rope.freq_base"), rope.theta);

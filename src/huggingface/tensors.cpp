@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -32,10 +33,21 @@ std::string without_wrapper(std::string name) {
   return name;
 }
 
+/// Whether a tensor is of a layer after the others: "model.layers.46..." of 46.
+bool is_after_layers(const Config& config, std::string_view name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  if (!name.starts_with(kLayers)) return false;
+  name.remove_prefix(kLayers.size());
+  int64_t il = -1;
+  std::from_chars(name.data(), name.data() + name.size(), il);
+  return il >= config.n_layer;
+}
+
 /// Whether a tensor belongs to a part that the text model does not use: one of a multimodal model's
 /// others, or layers that guess further tokens.
 bool is_of_another_part(const Config& config, std::string_view name) {
   if (config.linear.n_head > 0 && name.starts_with("mtp.")) return true;
+  if (config.mapping->architecture == "glm4moe" && is_after_layers(config, name)) return true;
   if (!config.multimodal) return false;
   if (name.starts_with("model.")) name.remove_prefix(6);
   return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.") ||

@@ -55,6 +55,15 @@ void read_gpt_oss_windows(const JsonFields& c, Config& config) {
   }
 }
 
+/// EXAONE 4: layers with windows are those of layer_types; the smaller models have none.
+void read_exaone4_windows(const JsonFields& c, Config& config) {
+  config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
+  if (config.sliding_window == 0) return;
+  const std::string types = layer_types(c, config);
+  if (types.empty()) c.bad("layer_types", "is missing, which models with sliding_window need");
+  for (const char type : types) config.has_window.push_back(type == 's');
+}
+
 /// Windows of Mistral's and Qwen's layers, some or all of them.
 void read_other_windows(const JsonFields& c, Config& config) {
   const bool mistral =
@@ -82,6 +91,8 @@ void read_windows(const JsonFields& c, Config& config) {
     read_gemma3_windows(c, config);
   } else if (architecture == "gpt-oss") {
     read_gpt_oss_windows(c, config);
+  } else if (architecture == "exaone4") {
+    read_exaone4_windows(c, config);
   } else if (architecture == "phi3") {
     config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
   } else {

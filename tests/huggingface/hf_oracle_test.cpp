@@ -77,7 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "gemma3-options", "phi3", "phi3-partial", "phi3-longrope", "qwen2moe", "lfm2",
                     "lfm2moe", "qwen35", "qwen35-bf16", "qwen35-picture", "qwen35moe",
                     "qwen35moe-picture", "qwen3next", "gpt-oss", "gpt-oss-bf16", "gpt-oss-mxfp4",
-                    "olmoe", "granitemoe", "granitemoe-shared"),
+                    "olmoe", "granitemoe", "granitemoe-shared", "glm4", "glm4moe", "glm4moe-groups",
+                    "seed_oss", "exaone4", "exaone4-window", "ernie4_5", "hunyuan", "qwen2vl",
+                    "qwen3vl"),
     [](const auto& test) {
       std::string name = test.param;
       std::replace(name.begin(), name.end(), '-', '_');

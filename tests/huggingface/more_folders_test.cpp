@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// Folders of GLM 4.5, EXAONE 4, Hunyuan and Qwen 2 VL: what published ones have and those that
+// save_pretrained writes (hf_oracle_test.cpp) do not, and what is refused.
+#include <gtest/gtest.h>
+
+#include "snapkv/engine.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/hf_folder.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::test {
+namespace more_folders {
+
+/// Loads the folder of a golden file, after `change`.
+template <typename F>
+std::shared_ptr<const Model> load_changed(const char* name, F change) {
+  Json golden = read_golden(name);
+  change(golden);
+  const TempDir folder;
+  write_oracle_folder(folder / "", golden);
+  return Model::load({.path = folder / "", .compute = Compute::f32});
+}
+
+std::shared_ptr<const Model> load_as_saved(const char* name) {
+  return load_changed(name, [](Json&) {});
+}
+
+std::vector<float> logits_of(std::shared_ptr<const Model> model) {
+  SessionOptions options;
+  options.kv.name = "full";
+  options.kv_type = DType::f32;
+  Session session(std::move(model), options);
+  session.prefill(generated_ids(40, 320, 1));
+  return {session.logits().begin(), session.logits().end()};
+}
+
+Json& tensors_of(Json& golden) { return golden["files"]["model.safetensors"]; }
+
+TEST(MoreFoldersTest, LayersOfGlmThatGuessFurtherTokensAreLeftOut) {
+  const auto add_layer = [](Json& golden) {
+    tensors_of(golden)["model.layers.4.eh_proj.weight"] = {64, 128};
+    tensors_of(golden)["model.layers.4.input_layernorm.weight"] = {64};
+  };
+  EXPECT_EQ(logits_of(load_changed("glm4moe", add_layer)), logits_of(load_as_saved("glm4moe")));
+  expect_error(ErrorCode::kBadModel, {"model.layers.4.", "not part of Glm4ForCausalLM"},
+               [&] { load_changed("glm4", add_layer); });
+}
+
+TEST(MoreFoldersTest, ExpertsOfGlmThatDoNotFitAreNamed) {
+  const auto set = [](const char* key, int value) {
+    return [=](Json& golden) { golden["config"][key] = value; };
+  };
+  expect_error(ErrorCode::kBadModel, {"first_k_dense_replace", "4"},
+               [&] { load_changed("glm4moe", set("first_k_dense_replace", 4)); });
+  expect_error(ErrorCode::kBadModel, {"mlp.shared_experts.gate_proj", "[64, 64]", "[128, 64]"},
+               [&] { load_changed("glm4moe", set("n_shared_experts", 2)); });
+  expect_error(ErrorCode::kBadModel, {"topk_group"},
+               [&] { load_changed("glm4moe-groups", set("topk_group", 4)); });
+}
+
+TEST(MoreFoldersTest, WindowsOfExaoneNeedTheirLayers) {
+  expect_error(ErrorCode::kBadModel, {"layer_types", "is missing", "sliding_window"}, [&] {
+    load_changed("exaone4-window", [](Json& golden) { golden["config"].erase("layer_types"); });
+  });
+}
+
+TEST(MoreFoldersTest, AFixedStretchOfTheBaseIsHunyuans) {
+  expect_error(ErrorCode::kBadModel, {"alpha"}, [&] {
+    load_changed("hunyuan",
+                 [](Json& golden) { golden["config"]["rope_parameters"].erase("alpha"); });
+  });
+  expect_error(ErrorCode::kBadModel, {"rope_type", "dynamic"}, [&] {
+    load_changed("seed_oss", [](Json& golden) {
+      golden["config"]["rope_parameters"]["rope_type"] = "dynamic";
+      golden["config"]["rope_parameters"]["alpha"] = 50.0;
+    });
+  });
+}
+
+TEST(MoreFoldersTest, PublishedQwenVlHasTheTextModelsFieldsAmongTheOthers) {
+  const auto flat = [](Json& golden) {
+    Json& config = golden["config"];
+    const Json text = config["text_config"];
+    config.erase("text_config");
+    for (const auto& [key, value] : text.items()) {
+      if (!config.contains(key)) config[key] = value;
+    }
+    config.erase("rope_parameters");
+    config["rope_theta"] = text["rope_parameters"]["rope_theta"];
+    config["rope_scaling"] = {{"type", "mrope"},
+                              {"mrope_section", text["rope_parameters"]["mrope_section"]}};
+  };
+  EXPECT_EQ(logits_of(load_changed("qwen2vl", flat)), logits_of(load_as_saved("qwen2vl")));
+  expect_error(ErrorCode::kBadModel, {"text_config", "is missing"},
+               [&] { load_changed("qwen3vl", flat); });
+}
+
+}  // namespace more_folders
+}  // namespace snapkv::test
