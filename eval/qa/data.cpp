@@ -84,7 +84,7 @@ class QaReader {
  public:
   QaReader(const std::string& path, const std::string& texts) : path_(path), texts_(texts) {}
 
-  std::vector<QaQuestion> read();
+  std::vector<QaQuestion> read(std::istream& in);
 
  private:
   // A context, and where its first byte is in the text in which `at` is counted.
@@ -110,9 +110,7 @@ class QaReader {
   std::vector<QaQuestion> questions_;
 };
 
-std::vector<QaQuestion> QaReader::read() {
-  std::ifstream in(path_, std::ios::binary);
-  if (!in) fail(ErrorCode::kRuntime, "{}: can't be read: {}", path_, std::strerror(errno));
+std::vector<QaQuestion> QaReader::read(std::istream& in) {
   std::string line;
   for (int64_t number = 1; std::getline(in, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
@@ -246,6 +244,7 @@ QaQuestion QaReader::question_of(const JsonField& object, const JsonField& line,
   q.metric = metric_of(object, place);
   q.kind = text_or(object, "kind", text_or(line, "kind", "text"));
   q.half = text_or(object, "half", text_or(line, "half", ""));
+  q.title = text_or(object, "title", text_or(line, "title", text_or(line, "text", "")));
   if (!q.half.empty() && q.half != "choose" && q.half != "report") {
     fail(ErrorCode::kUsage, "{}: field half is {}, expected choose or report", place, q.half);
   }
@@ -283,16 +282,23 @@ const char* name(QaMetric metric) {
 }
 
 std::vector<QaQuestion> read_qa(const std::string& path, const std::string& texts,
-                                const QaChoice& choice) {
-  std::vector<QaQuestion> questions = QaReader(path, texts).read();
+                                const std::string& half) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(ErrorCode::kRuntime, "{}: can't be read: {}", path, std::strerror(errno));
+  return parse_qa(in, path, texts, half);
+}
+
+std::vector<QaQuestion> parse_qa(std::istream& content, const std::string& path,
+                                 const std::string& texts, const std::string& half) {
+  std::vector<QaQuestion> questions = QaReader(path, texts).read(content);
+  std::erase_if(questions, [&](const QaQuestion& q) { return !half.empty() && q.half != half; });
+  if (questions.empty()) fail(ErrorCode::kUsage, "{}: no question has half {}", path, half);
+  return questions;
+}
+
+std::vector<QaQuestion> first_of_each_kind(std::vector<QaQuestion> questions, int64_t n) {
   std::map<std::string, int64_t> n_of_kind;
-  std::erase_if(questions, [&](const QaQuestion& q) {
-    if (!choice.half.empty() && q.half != choice.half) return true;
-    return choice.n_samples > 0 && ++n_of_kind[q.kind] > choice.n_samples;
-  });
-  if (questions.empty()) {
-    fail(ErrorCode::kUsage, "{}: no question has half {}", path, choice.half);
-  }
+  std::erase_if(questions, [&](const QaQuestion& q) { return ++n_of_kind[q.kind] > n; });
   return questions;
 }
 

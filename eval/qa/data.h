@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,23 +30,24 @@ struct QaContext {
 struct QaQuestion {
   std::shared_ptr<const QaContext> context;
   std::string id, question, lead, kind, half;
+  std::string title;  ///< of the text; without the field, the name of its file; may be empty
   std::vector<std::string> answers;  ///< all accepted answers, at least one
   QaMetric metric = QaMetric::contains;
   std::string place;  ///< "questions.jsonl:3"
 };
 
-struct QaChoice {
-  std::string half = {};  ///< only questions of this half; empty: all
-  int64_t n_samples = 0;  ///< take only the first of each kind; 0: all
-};
-
 /// Reads the questions of a file. Questions about one context are together; contexts are in the
 /// order of their first questions. `texts`: the folder that the fields `text` are relative to; if
-/// empty, no line may have that field. Throws kRuntime if a file cannot be read; kUsage naming
-/// file, line and field for a line that is not a question or an answer that is not at the place
-/// `at`; and kUsage if `choice` leaves no question.
+/// empty, no line may have that field. `half`: only questions of this half; empty: all. Throws
+/// kRuntime if a file cannot be read; kUsage naming file, line and field for a line that is not a
+/// question or an answer that is not at the place `at`; and kUsage if no question has that half.
 std::vector<QaQuestion> read_qa(const std::string& path, const std::string& texts,
-                                const QaChoice& choice = {});
+                                const std::string& half = {});
+/// The same from the file's content; `path` names it in messages.
+std::vector<QaQuestion> parse_qa(std::istream& content, const std::string& path,
+                                 const std::string& texts, const std::string& half = {});
+/// The first `n` questions of each kind.
+std::vector<QaQuestion> first_of_each_kind(std::vector<QaQuestion> questions, int64_t n);
 
 /// The score in [0, 1], the best over the accepted answers.
 double qa_score(QaMetric metric, const std::vector<std::string>& answers,

@@ -48,6 +48,7 @@ Prompt make_qa(const Model& model, const QaQuestion& question, const PromptForma
                     {"half", question.half},
                     {"metric", name(question.metric)},
                     {"text", question.context->name},
+                    {"title", question.title},
                     {"text_fingerprint", fmt::format("{:016x}", question.context->fingerprint)},
                     {"n_context", prompt.n_context},
                     {"chat_template", format.record()},

@@ -32,12 +32,12 @@ class Qa : public testing::Test {
   void write(const std::string& name, const std::string& content) {
     std::ofstream(folder_ + "/" + name, std::ios::binary) << content;
   }
-  std::vector<QaQuestion> read(const QaChoice& choice = {}) {
-    return read_qa(folder_ + "/q.jsonl", folder_, choice);
+  std::vector<QaQuestion> read(const std::string& half = {}) {
+    return read_qa(folder_ + "/q.jsonl", folder_, half);
   }
-  std::vector<QaQuestion> write_and_read(const std::string& lines, const QaChoice& choice = {}) {
+  std::vector<QaQuestion> write_and_read(const std::string& lines, const std::string& half = {}) {
     write("q.jsonl", lines);
-    return read(choice);
+    return read(half);
   }
   void expect_bad(Json line, std::initializer_list<std::string_view> words) {
     write("q.jsonl", "\n" + line.dump() + "\n");
@@ -84,10 +84,12 @@ TEST_F(Qa, ReadsQuestionsOfOneContextTogether) {
   EXPECT_EQ(questions[1].metric, QaMetric::f1);
   EXPECT_EQ(questions[2].id, "b");
   EXPECT_EQ(questions[2].place, folder_ + "/q.jsonl:2");
-  EXPECT_EQ(read({.half = "choose"}).size(), 1u);
-  EXPECT_EQ(read({.n_samples = 1}).size(), 2u) << "one of each kind";
+  EXPECT_EQ(read("choose").size(), 1u);
+  EXPECT_EQ(first_of_each_kind(questions, 1).size(), 2u);
+  EXPECT_EQ(questions[0].title, "prose/a.txt");
+  EXPECT_EQ(questions[2].title, "") << "a text of the line itself has no name";
   test::expect_error(ErrorCode::kUsage, {"no question", "report"},
-                     [&] { write_and_read(good_.dump(), {.half = "report"}); });
+                     [&] { write_and_read(good_.dump(), "report"); });
 }
 
 TEST_F(Qa, ReadsPartsOfFiles) {

@@ -6,9 +6,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "cli/common/terminal.h"
 #include "cli/eval/options.h"
+#include "eval/qa/join.h"
 
 namespace snapkv::cli {
 namespace {
@@ -16,7 +19,9 @@ namespace {
 struct QaSettings {
   EvalSettings eval;
   std::string data, texts;
-  eval::QaChoice choice;
+  std::string half;
+  int64_t n_samples = 0;  // of each kind; 0: all
+  int64_t n_joined = 0;   // tokens of documents made of several texts; 0: each text is one
   bool no_prefix = false;
   eval::QaOptions qa;
 };
@@ -28,11 +33,19 @@ int run_qa(QaSettings s, const CommonSettings& common) {
     policies.insert(policies.begin(), "full");
   }
   s.qa.n_predict = s.eval.n_predict;
-  std::vector<eval::QaQuestion> questions = eval::read_qa(s.data, s.texts, s.choice);
+  std::vector<eval::QaQuestion> questions = eval::read_qa(s.data, s.texts, s.half);
   if (s.no_prefix) {
     for (eval::QaQuestion& question : questions) question.lead.clear();
   }
   EvalRun run(s.eval, common);
+  if (s.n_joined > 0) {
+    run.check_length(s.n_joined, s.qa.n_predict);
+    questions = eval::join_texts(
+        questions, {.n_tokens = s.n_joined, .count_tokens = [&](std::string_view text) {
+                      return std::ssize(run.model()->tokenize(text, false, false));
+                    }});
+  }
+  if (s.n_samples > 0) questions = eval::first_of_each_kind(std::move(questions), s.n_samples);
   s.qa.format = prompt_format(s.eval, *run.model());
   const eval::QaItems items = eval::qa_items(run.model(), questions, s.qa);
   if (items.n_left_out > 0) {
@@ -53,7 +66,7 @@ void add_qa_options(CLI::App& app, QaSettings& s) {
   app.add_option("--texts", s.texts, "Folder of the texts that the questions name")
       ->type_name("DIR")
       ->group(kGroup);
-  app.add_option("--half", s.choice.half,
+  app.add_option("--half", s.half,
                  "Only the questions of one half: choose (to choose settings by) or report")
       ->check(CLI::IsMember({"choose", "report"}))
       ->type_name("NAME")
@@ -67,7 +80,9 @@ void add_qa_options(CLI::App& app, QaSettings& s) {
         ->type_name("N")
         ->group(kGroup);
   };
-  add("--samples", s.choice.n_samples, "The first N questions of each kind [default: all]");
+  add("--samples", s.n_samples, "The first N questions of each kind [default: all]");
+  add("--join", s.n_joined,
+      "Put texts together to documents of up to N tokens, with questions that name their text");
   add("--max-length", s.qa.max_length,
       "Leave out prompts of more tokens [default: those beyond the model's context are an error]");
 }
