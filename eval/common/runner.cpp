@@ -291,6 +291,7 @@ void run_items(const RunOptions& run, const std::vector<Item>& items, RecordFile
   PromptReader reader(run);
   for (size_t i = 0; i < todo.size(); ++i) {
     const auto& [item, missing] = todo[i];
+    if (i > 0 && run.enough && run.enough()) return;
     if (run.progress) run.progress(static_cast<int64_t>(i), std::ssize(todo));
     const bool keeps =
         i + 1 < todo.size() && !item->group.empty() && item->group == todo[i + 1].first->group;

@@ -86,6 +86,8 @@ struct RunOptions {
   ProgressFn prefill_progress = {};
   std::function<void(int64_t done, int64_t total)> progress = {};  ///< counts prompts
   std::function<bool()> cancelled = [] { return false; };
+  /// If set, run_items() asks it before each prompt but the first: true ends the run there.
+  std::function<bool()> enough = {};
 };
 
 /// Identifies the model and how it computes: file, contents and precision.
@@ -123,7 +125,8 @@ std::vector<Answer> answer_prompt(const RunOptions& run,
                                   const Prompt& prompt, const AnswerLimit& limit,
                                   PromptReader& reader, bool keeps);
 
-/// Runs what the file does not have yet and appends a record for each item and configuration.
+/// Runs what the file does not have yet and appends a record for each item and configuration, until
+/// RunOptions::enough.
 void run_items(const RunOptions& run, const std::vector<Item>& items, RecordFile& file);
 
 /// Markdown with a row per configuration: whether it saw the question, the mean size of its cache,

@@ -80,6 +80,11 @@ def qa(model, **given):
     return _run("qa", model, given)
 
 
+def quality(model, **given):
+    """How many of its answers a model keeps with fewer rows (``texts``: those of ``make texts``)."""
+    return _run("quality", model, given)
+
+
 def longbench(model, **given):
     """LongBench (``data`` and ``prompts``: your copy of its files)."""
     return _run("longbench", model, given)
@@ -90,4 +95,4 @@ def overlap(model, **given):
     return _run("overlap", model, given)
 
 
-__all__ = ["fidelity", "longbench", "needle", "overlap", "qa", "read", "ruler", "turns"]
+__all__ = ["fidelity", "longbench", "needle", "overlap", "qa", "quality", "read", "ruler", "turns"]

@@ -93,6 +93,8 @@ std::vector<Writing> runs(const Inputs& in) {
       {{"eval", "fidelity", "-m", in.model, "--text", in.text}, {"--out", "--html"}},
       {{"eval", "longbench", "-m", in.model, "--data", in.folder + "/data"}, {"--out", "--html"}},
       {{"eval", "qa", "-m", in.model, "--data", in.folder + "/data/a.jsonl"}, {"--out", "--html"}},
+      {{"eval", "quality", "-m", in.model, "--data", in.folder + "/data/a.jsonl"},
+       {"--out", "--html", "--svg", "--json"}},
       {{"eval", "make-qa", "-m", in.model, "--length", "1000", "--texts", in.text}, {"--out"}},
   };
   for (const char* task : {"needle", "ruler", "turns", "overlap"}) {

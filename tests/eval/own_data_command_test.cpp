@@ -169,6 +169,31 @@ TEST_F(EvalQaCommand, AsksInAChat) {
   EXPECT_TRUE(records_of(out_).at(4).at("prompt").get<std::string>().ends_with("assistant\n"));
 }
 
+TEST_F(EvalQaCommand, QualityAsksAndWritesItsResult) {
+  const std::string json = folder_ + "/result.json", svg = folder_ + "/result.svg";
+  const auto quality = [&](std::vector<std::string> more) {
+    std::vector<std::string> args = {"eval", "quality", "-m", needle_model()};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  };
+  const Result result = quality({"--data", data_, "--texts", folder_, "--budgets", "128,32",
+                                 "--json", json, "--svg", svg, "--out", out_});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("| all | 1 of 2 answered |"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("asked as plain text, policy snapkv-max."), std::string::npos);
+  EXPECT_EQ(records_of(out_).size(), 6u) << "2 questions, with the full cache and two budgets";
+  const auto written = nlohmann::json::parse(read_file(json));
+  EXPECT_EQ(written.at("parts").at(0).at("kept").at(0).at("rows"), 32) << "ascending";
+  EXPECT_EQ(written.at("parts").at(0).at("answered"), 1);
+  EXPECT_TRUE(read_file(svg).starts_with("<svg "));
+  const Result missing = quality({"--texts", folder_});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_NE(missing.err.find("make texts"), std::string::npos) << missing.err;
+  EXPECT_EQ(quality({"--data", data_, "--texts", folder_, "--policy", "full"}).code, 2);
+  EXPECT_EQ(quality({"--data", data_, "--texts", folder_, "--json", data_}).code, 2)
+      << "a file that is read";
+}
+
 TEST_F(EvalQaCommand, SaysWhatCantWork) {
   const Result longer = ask({"--max-length", "10"});
   EXPECT_EQ(longer.code, 2);

@@ -121,6 +121,7 @@ Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
 Command add_eval_overlap(CLI::App& eval, const CommonSettings& common);
 Command add_eval_qa(CLI::App& eval, const CommonSettings& common);
+Command add_eval_quality(CLI::App& eval, const CommonSettings& common);
 /// Makes questions for qa by rule, without a model.
 Command add_eval_make_qa(CLI::App& eval);
 Command add_eval_turns(CLI::App& eval, const CommonSettings& common);
