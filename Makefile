@@ -96,7 +96,8 @@ fuzz:                ## Hostile models, files, folders and templates, MINUTES of
 texts:               ## Fetch the evaluation texts (eval/texts/README.md) into texts/
 	tools/fetch_texts.py
 
-quality: build models texts  ## Measure docs/quality.md again, its table and picture (under an hour)
+quality: build texts ## Measure docs/quality.md again, its table and picture (many hours; it goes on where it stopped)
+	$(MAKE) models LARGE=1
 	eval/quality.py --snapkv $(SNAPKV)
 
 .PHONY: node

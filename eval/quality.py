@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Measures what docs/quality.md says, and writes its table and picture from the records.
 
-  eval/quality.py [--snapkv PROGRAM] [--models DIR] [--texts DIR] [--out DIR] [--only NAME,...]
+  eval/quality.py [--half report|choose] [--models DIR] [--texts DIR] [--out DIR] [--only NAME,...]
+                  [--judges NAME,...] [--snapkv PROGRAM] [--list]
 
-`make quality` runs it. Needs the models of `make models` and the texts of `make texts`. Records go to
---out and are continued: what they have is not asked again. The table and the picture's name stand in
-docs/quality.md between the lines <!-- table --> and <!-- end -->; the picture is docs/quality.svg.
+`make quality` runs it. Needs the models of `make models LARGE=1` and the texts of `make texts`. Takes
+hours; stopped and begun again, it goes on where it was: records go to OUT/HALF, and what they have is not
+asked again. With the half to report on, and all tasks, the table between <!-- table --> and <!-- end -->
+in docs/quality.md and the picture docs/quality.svg are written; otherwise the table is printed only.
 """
 
 import argparse
@@ -14,88 +16,140 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-POLICIES = ("snapkv", "chunkkv", "snapkv-max")
-SMOL, GEMMA, OWN = "SmolLM2 135M", "Gemma 3 270M", "needle.gguf"
-FILES = {SMOL: "SmolLM2-135M-Instruct.Q4_1.gguf", GEMMA: "gemma-3-270m-q4_k_m.gguf"}
+POLICIES = ("snapkv", "snapkv-max")
 DATA = "eval/texts/questions.jsonl"
-QUESTIONS = ["--data", DATA, "--half", "report"]
 KINDS = ("prose", "manual", "reference", "code")
-AWARE = ["--policies", "full," + ",".join(POLICIES), "--seed", "7"]
-FACTS = ["--lengths", "2000", "--depths", "10", "--samples", "2", "--budgets", "128,256"]
+LONG = (8000, 16000, 30000)  # tokens of documents made of several texts
+SEEDS = {"choose": "1", "report": "7"}  # of what is drawn: facts, RULER
+UNKNOWN = ("keydiff", "lagkv", "expected-attention", "snapkv-max")
+
+
+class Judge:
+    """A model that is asked."""
+
+    def __init__(self, name, title, file, chat):
+        self.name, self.title, self.file, self.chat = name, title, file, chat
+
+
+JUDGES = (
+    Judge("qwen-1.5b", "Qwen2.5 Coder 1.5B", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", True),
+    Judge("qwen-0.5b", "Qwen2.5 Coder 0.5B", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", True),
+    # a base model, which has windows: it completes texts
+    Judge("gemma-270m", "Gemma 3 270M", "gemma-3-270m-q4_k_m.gguf", False),
+)
 
 
 class Task:
-    """A row of the table for each budget, or for each kind of text: one command on one model."""
+    """A command on one model, and its rows of the table: one for each budget, or for each kind of text.
 
-    def __init__(self, name, title, model, command, budgets, policies=POLICIES, kinds=()):
-        self.name, self.title, self.model = name, title, model
-        self.command, self.budgets, self.policies, self.kinds = command, budgets, policies, kinds
+    `of_means`: scores are shares, so that their means are compared; otherwise the prompts are counted
+    that the full cache answers."""
+
+    def __init__(self, judge, name, title, command, budgets, policies=POLICIES, of_means=False):
+        self.judge, self.title, self.command = judge, title, command
+        self.name = f"{judge.name}-{name}"
+        self.budgets, self.policies, self.of_means = budgets, policies, of_means
+
+    def arguments(self):
+        chat = ["--chat"] if self.judge.chat else []
+        policies = ["full", *self.policies]
+        return [*self.command, *chat, "--policies", ",".join(policies),
+                "--budgets", ",".join(map(str, self.budgets))]
 
 
-def tasks(texts):
-    prose = ["--haystack", f"{texts}/prose"]
-    qa = ["qa", *QUESTIONS, "--texts", texts, "--budgets", "128,256,512",
-          "--policies", "full," + ",".join(POLICIES)]
-    yield Task("kinds-gemma", "the same by kind of text", GEMMA,
-               ["qa", *QUESTIONS, "--texts", texts, "--kv-ratio", "0.1",
-                "--policies", "full," + ",".join(POLICIES)], ("10%",), kinds=KINDS)
-    # SmolLM2 answers few questions in completion form, so it is asked in a chat
-    yield Task("qa-gemma", "questions about real texts", GEMMA, qa, (128, 256, 512))
-    yield Task("chat-smol", "questions about real texts, as a chat", SMOL,
-               [*qa, "--chat", "--no-prefix"], (128, 256, 512))
-    for model, name in ((GEMMA, "gemma"), (SMOL, "smol")):
-        yield Task(f"fact-{name}", "a number in prose", model,
-                   ["needle", *prose, *AWARE, *FACTS], (128, 256))
-        yield Task(f"sentence-{name}", "a sentence in prose, repeated", model,
-                   ["needle", "--kind", "text", *prose, *AWARE, *FACTS], (128, 256))
-        yield Task(f"keys-{name}", "one number of four in prose", model,
-                   ["needle", "--kind", "multi-key", *prose, *AWARE, *FACTS], (128, 256))
-    yield Task("four-own", "four numbers in generated text", OWN,
-               ["needle", "--kind", "multi-query", *AWARE, *FACTS], (128, 256))
-    agnostic = ["qa", *QUESTIONS, "--texts", texts, "--budgets", "256,512",
-                "--policies", "full,keydiff,lagkv,snapkv-max", "--question-agnostic"]
-    yield Task("agnostic-gemma", "questions, compressed before they were known", GEMMA, agnostic,
-               (256, 512), ("keydiff", "lagkv", "snapkv-max"))
-    stored = ["qa", *QUESTIONS, "--texts", texts, "--budgets", "256,512", "--keep-full",
-              "--policies", "full,snapkv-max"]
-    yield Task("stored-gemma", "questions to stored rows (compress)", GEMMA, stored, (256, 512),
+def tasks_of(judge, texts, half):
+    """The tasks of one model, the most telling first."""
+    qa = ["qa", "--data", DATA, "--half", half, "--texts", texts]
+    prose, seed = ["--haystack", f"{texts}/prose"], ["--seed", SEEDS[half]]
+    facts = ["needle", *prose, *seed, "--lengths", "4000", "--depths", "10", "--samples", "2"]
+
+    def task(name, title, command, budgets, *more, **named):
+        return Task(judge, name, title, command, budgets, *more, **named)
+
+    yield task("texts", "questions about real texts", qa, (64, 128, 256, 512))
+    if judge.chat:  # Gemma 3 270M hardly answers at such lengths
+        for n in LONG:
+            yield task(f"documents-{n // 1000}k", f"documents of {n} tokens",
+                       [*qa, "--join", str(n)], (128, 256, 512, 1024))
+    yield task("unknown", "questions, compressed before they were known",
+               [*qa, "--question-agnostic"], (256, 512, 1024), UNKNOWN)
+    if judge.chat:
+        yield task("unknown-16k", "the same, documents of 16000 tokens",
+                   [*qa, "--join", "16000", "--question-agnostic"], (1600, 3200, 6400), UNKNOWN)
+    yield task("stored", "questions to stored rows (compress)", [*qa, "--keep-full"], (128, 256),
                ("snapkv-max",))
+    yield task("fact", "a number in prose, 4000 tokens", facts, (128, 256))
+    yield task("facts", "four numbers in prose at once", [*facts, "--kind", "multi-query"],
+               (128, 256, 512))
+    yield task("sentence", "a sentence in prose, repeated", [*facts, "--kind", "text"], (128, 256))
+    if judge.chat:
+        yield task("q8", "questions about real texts, rows in 8 bits",
+                   [*qa, "--kv-type", "q8_0"], (128, 256), ("snapkv-max",))
+        for n in (4096, 16384):
+            yield task(f"ruler-{n // 1024}k", f"RULER, {n} tokens",
+                       ["ruler", *prose, *seed, "--lengths", str(n), "--samples", "3"],
+                       (256, 512, 1024), of_means=True)
 
 
-def run(task, options):
-    model = (ROOT / "models/needle.gguf" if task.model == OWN
-             else pathlib.Path(options.models) / FILES[task.model])
-    records = pathlib.Path(options.out) / f"{task.name}.jsonl"
-    command = [options.snapkv, "eval", task.command[0], "-m", str(model), *task.command[1:],
-               "--out", str(records), "--no-progress"]
+def minutes(seconds):
+    return f"{seconds / 60:.1f} min"
+
+
+def run(task, options, place):
+    """Runs what a task's file of records lacks, and returns the file."""
+    model = pathlib.Path(options.models) / task.judge.file
+    records = pathlib.Path(options.out) / options.half / f"{task.name}.jsonl"
+    records.parent.mkdir(parents=True, exist_ok=True)
+    arguments = task.arguments()
+    command = [options.snapkv, "eval", arguments[0], "-m", str(model), *arguments[1:],
+               "--out", str(records)]
     if records.exists():
         command.append("--resume")
-    print("+", " ".join(command), file=sys.stderr, flush=True)
-    subprocess.run(command, cwd=ROOT, check=True)
+    print(f"[{place}] {task.name}: {' '.join(command)}", file=sys.stderr, flush=True)
+    begin = time.monotonic()
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    print(f"[{place}] {task.name}: {minutes(time.monotonic() - begin)}", file=sys.stderr, flush=True)
     return records
 
 
 def read(path):
-    """scores[policy, budget][id]; the full cache has the budget 0, and a share is "10%"."""
+    """scores[policy, budget][id]; the full cache has the budget 0."""
     scores = {}
     for line in path.read_text().splitlines():
         record = json.loads(line)
         kept = record["configuration"]
-        ratio = f"{100 * kept['ratio']:.0f}%" if "ratio" in kept else 0
-        key = (kept["policy"], kept.get("budget", ratio))
-        scores.setdefault(key, {})[record["id"]] = record["score"]
+        scores.setdefault((kept["policy"], kept.get("budget", 0)), {})[record["id"]] = record["score"]
     return scores
 
 
-def share(scores, policy, budget):
-    """The mean score where the full cache answers, and of how many prompts."""
-    counted = [i for i, score in scores["full", 0].items() if score >= 0.5]
-    found = scores.get((policy, budget))
-    if found is None or not counted:
-        return None, len(counted)
-    return sum(found[i] for i in counted) / len(counted), len(counted)
+def mean(values):
+    return sum(values) / len(values)
+
+
+def answered(scores):
+    return [i for i, score in scores["full", 0].items() if score >= 0.5]
+
+
+def share(task, scores, policy, budget):
+    """What is left of the full cache's score; None where nothing was measured."""
+    found, full = scores.get((policy, budget)), scores["full", 0]
+    if found is None:
+        return None
+    if task.of_means:
+        whole = mean(full.values())
+        return mean([found[i] for i in full]) / whole if whole > 0 else None
+    counted = answered(scores)
+    return mean([found[i] for i in counted]) if counted else None
+
+
+def full_cell(task, scores):
+    full = scores["full", 0]
+    if task.of_means:
+        return f"{100 * mean(full.values()):.0f}% of {len(full)}"
+    return f"{len(answered(scores))} of {len(full)}"
 
 
 def of_kind(scores, kind):
@@ -106,72 +160,81 @@ def of_kind(scores, kind):
             for key, of_key in scores.items()}
 
 
-def rows_of(task, scores):
-    """(title, model, budget, scores) of each row of a task; titles are not repeated."""
-    if task.kinds:
-        for kind in task.kinds:
-            title = f"{task.title}: {kind}" if kind == task.kinds[0] else kind
-            model = task.model if kind == task.kinds[0] else ""
-            yield title, model, task.budgets[0], of_kind(scores, kind)
-        return
-    for budget in task.budgets:
-        first = budget == task.budgets[0]
-        yield task.title if first else "", task.model if first else "", budget, scores
+def percent(value):
+    return "" if value is None else f"{100 * value:.0f}%"
+
+
+def line_of(task, title, judge, full, budget, scores):
+    cells = [percent(share(task, scores, policy, budget)) for policy in POLICIES]
+    others = [f"{policy} {percent(share(task, scores, policy, budget))}"
+              for policy in task.policies if policy not in POLICIES]
+    return "| " + " | ".join([title, judge, full, str(budget), *cells, ", ".join(others)]) + " |"
 
 
 def table(measured):
-    columns = list(POLICIES)
-    lines = ["| asked | model | right with the full cache | rows kept | "
-             + " | ".join(columns) + " | others |",
-             "|---|---|---|---|" + "---|" * (len(columns) + 1)]
-    for task, all_scores in measured:
-        for title, model, budget, scores in rows_of(task, all_scores):
-            asked = len(scores["full", 0])
-            cells = []
-            for policy in columns:
-                value, n = share(scores, policy, budget)
-                cells.append("" if value is None else f"{100 * value:.0f}%")
-            others = []
-            for policy in task.policies:
-                value, _ = share(scores, policy, budget)
-                if policy not in columns and value is not None:
-                    others.append(f"{policy} {100 * value:.0f}%")
-            head = (title, model, f"{n} of {asked}" if title else "")
-            lines.append("| " + " | ".join([*head, str(budget), *cells, ", ".join(others)]) + " |")
+    lines = ["| asked | model | right with the full cache | rows kept | " + " | ".join(POLICIES)
+             + " | others |", "|---|---|---|---|" + "---|" * (len(POLICIES) + 1)]
+    for task, scores in measured:
+        title, judge, full = task.title, task.judge.title, full_cell(task, scores)
+        for budget in task.budgets:
+            lines.append(line_of(task, title, judge, full, budget, scores))
+            title = judge = full = ""
+        if task.name == f"{JUDGES[0].name}-texts":
+            for kind in KINDS:
+                part = of_kind(scores, kind)
+                lines.append(line_of(task, f"the same, {kind}", "", full_cell(task, part), 128, part))
     return "\n".join(lines)
 
 
+STYLE = """<style>
+.page{fill:#ffffff}.ink{fill:#1f2328}.faint{fill:#59636e}.grid{stroke:#d1d9e0}
+.line{fill:none;stroke-width:2.5}
+.s0{stroke:#0969da}.s1{stroke:#1a7f37}.s2{stroke:#bc4c00}.s3{stroke:#8250df}
+.f0{fill:#0969da}.f1{fill:#1a7f37}.f2{fill:#bc4c00}.f3{fill:#8250df}
+@media(prefers-color-scheme:dark){
+.page{fill:#0d1117}.ink{fill:#f0f6fc}.faint{fill:#9198a1}.grid{stroke:#3d444d}
+.s0{stroke:#58a6ff}.s1{stroke:#3fb950}.s2{stroke:#f0883e}.s3{stroke:#bc8cff}
+.f0{fill:#58a6ff}.f1{fill:#3fb950}.f2{fill:#f0883e}.f3{fill:#bc8cff}}
+</style>"""
+
+
 def picture(measured):
-    """Questions about real texts, Gemma 3: share against rows."""
-    budgets = (128, 256, 512)
-    scores = next(scores for task, scores in measured if task.name == "qa-gemma")
-    colours = {"snapkv": "#888888", "chunkkv": "#d08a2e", "snapkv-max": "#2a6fb0"}
-    x = {b: 70 + 180 * i for i, b in enumerate(budgets)}
-    def y(v): return 250 - 200 * (v - 0.4) / 0.6
-    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 300" '
-           'font-family="sans-serif" font-size="13">',
-           '<rect width="560" height="300" fill="white"/>',
-           '<text x="20" y="24">Gemma 3 270M: share of what the full cache answers, '
-           'by rows kept of about 2500</text>']
-    for percent in (40, 60, 80, 100):
-        at = y(percent / 100)
-        out.append(f'<line x1="60" x2="440" y1="{at:.0f}" y2="{at:.0f}" stroke="#dddddd"/>'
-                   f'<text x="20" y="{at + 4:.0f}">{percent}%</text>')
+    """Share against rows, a line for each length: the first judge, snapkv-max, questions known."""
+    judge, budgets = JUDGES[0], (64, 128, 256, 512, 1024)
+    names = {f"{judge.name}-texts": "2600 tokens",
+             **{f"{judge.name}-documents-{n // 1000}k": f"{n} tokens" for n in LONG}}
+    lines = [(names[task.name], {b: share(task, scores, "snapkv-max", b) for b in task.budgets})
+             for task, scores in measured if task.name in names]
+    lowest = min(v for _, values in lines for v in values.values() if v is not None)
+    bottom = max(0, int(10 * lowest - 0.5) / 10)
+    x = {b: 80 + 90 * i for i, b in enumerate(budgets)}
+
+    def y(value):
+        return 290 - 230 * (value - bottom) / (1 - bottom)
+
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 600 340" font-family="sans-serif" '
+           'font-size="13">', STYLE, '<rect class="page" width="600" height="340"/>',
+           f'<text x="20" y="24" class="ink" font-weight="bold">{judge.title}</text>',
+           '<text x="20" y="42" class="faint">share of the full cache\'s answers that stay, '
+           'by rows kept (snapkv-max)</text>']
+    for tenth in range(round(10 * bottom), 11):
+        at = y(tenth / 10)
+        out.append(f'<line class="grid" x1="60" x2="460" y1="{at:.1f}" y2="{at:.1f}"/>'
+                   f'<text class="faint" text-anchor="end" x="52" y="{at + 4:.1f}">{10 * tenth}%</text>')
     for b in budgets:
-        out.append(f'<text x="{x[b]}" y="275" text-anchor="middle">{b} rows</text>')
-    for policy in POLICIES:
-        points = [(x[b], y(share(scores, policy, b)[0])) for b in budgets]
-        line = " ".join(f"{px},{py:.1f}" for px, py in points)
-        out.append(f'<polyline points="{line}" fill="none" stroke="{colours[policy]}" '
-                   'stroke-width="2.5"/>')
-        out += [f'<circle cx="{px}" cy="{py:.1f}" r="4" fill="{colours[policy]}"/>'
-                for px, py in points]
-    # the names are below each other, in the order of the lines' ends
-    ends = sorted((y(share(scores, p, budgets[-1])[0]), p) for p in POLICIES)
-    at = 0
-    for py, policy in ends:
-        at = max(py + 4, at + 16)
-        out.append(f'<text x="445" y="{at:.0f}" fill="{colours[policy]}">{policy}</text>')
+        rows = " rows" if b == budgets[-1] else ""
+        out.append(f'<text class="faint" text-anchor="middle" x="{x[b]}" y="312">{b}{rows}</text>')
+    ends = []
+    for i, (name, values) in enumerate(lines):
+        points = [(x[b], y(v)) for b, v in values.items() if v is not None]
+        out.append(f'<polyline class="line s{i}" points="'
+                   + " ".join(f"{px},{py:.1f}" for px, py in points) + '"/>')
+        out += [f'<circle class="f{i}" cx="{px}" cy="{py:.1f}" r="4"/>' for px, py in points]
+        ends.append((points[-1][1] + 4, i, name))
+    label = 0
+    for end, i, name in sorted(ends):  # names below each other, in the order of the lines' ends
+        label = max(end, label + 18)
+        out.append(f'<text class="f{i}" x="466" y="{label:.1f}">{name}</text>')
     return "\n".join(out) + "\n</svg>\n"
 
 
@@ -181,27 +244,60 @@ def put(path, text):
     path.write_text(page[:begin] + "<!-- table -->\n" + text + "\n" + page[end:])
 
 
+def names(text, known, option):
+    """The names in a list with commas, all if it is empty; exits if one is unknown."""
+    chosen = text.split(",") if text else known
+    for name in chosen:
+        if name not in known:
+            sys.exit(f"quality.py: {option} {name}: expected some of {', '.join(known)}")
+    return chosen
+
+
+def chosen_tasks(options):
+    judges = names(options.judges, [judge.name for judge in JUDGES], "--judges")
+    tasks = [task for judge in JUDGES if judge.name in judges
+             for task in tasks_of(judge, options.texts, options.half)]
+    only = names(options.only, [task.name for task in tasks], "--only")
+    return [task for task in tasks if task.name in only]
+
+
+def check_files(tasks, options):
+    for judge in dict.fromkeys(task.judge for task in tasks):
+        file = pathlib.Path(options.models) / judge.file
+        if not file.exists():
+            sys.exit(f"quality.py: {file} is missing: `make models LARGE=1` fetches it, --models names "
+                     "another folder, --judges other models")
+    if not pathlib.Path(options.texts).is_dir():
+        sys.exit(f"quality.py: {options.texts} is missing: `make texts` fetches the texts")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--snapkv", default=str(ROOT / "build/release/bin/snapkv"))
     parser.add_argument("--models", default=str(ROOT / "models/real"))
     parser.add_argument("--texts", default=str(ROOT / "texts"))
     parser.add_argument("--out", default=str(ROOT / "build/quality"))
-    parser.add_argument("--only", default="", help="names of tasks; prints their table alone")
+    parser.add_argument("--half", default="report", choices=sorted(SEEDS),
+                        help="questions to choose settings by, or to report on")
+    parser.add_argument("--judges", default="", help="names of models")
+    parser.add_argument("--only", default="", help="names of tasks")
+    parser.add_argument("--list", action="store_true", help="print the tasks' names and end")
     options = parser.parse_args()
-    pathlib.Path(options.out).mkdir(parents=True, exist_ok=True)
-    chosen = [t for t in tasks(options.texts)
-              if not options.only or t.name in options.only.split(",")]
-    if not chosen:
-        names = ", ".join(t.name for t in tasks(options.texts))
-        sys.exit(f"quality.py: --only {options.only}: expected some of {names}")
-    measured = [(task, read(run(task, options))) for task in chosen]
-    text = table(measured)
-    print(text)
-    if options.only:
+    tasks = chosen_tasks(options)
+    if options.list:
+        print("\n".join(task.name for task in tasks))
         return
-    put(ROOT / "docs/quality.md", text)
-    (ROOT / "docs/quality.svg").write_text(picture(measured))
+    check_files(tasks, options)
+    begin, measured = time.monotonic(), []
+    for i, task in enumerate(tasks):
+        measured.append((task, read(run(task, options, f"{i + 1}/{len(tasks)}"))))
+        print(table(measured[-1:]), flush=True)
+    print(f"all tasks: {minutes(time.monotonic() - begin)}", file=sys.stderr)
+    text = table(measured)
+    print("\n" + text)
+    if options.half == "report" and not options.only and not options.judges:
+        put(ROOT / "docs/quality.md", text)
+        (ROOT / "docs/quality.svg").write_text(picture(measured))
 
 
 if __name__ == "__main__":
