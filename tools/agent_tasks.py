@@ -8,7 +8,9 @@ expected text; a task that needs no tool is done without a call.
 
     tools/agent_tasks.py build/release/bin/snapkv model.gguf --rows full,1024,512,256
 
-Prints a table, and with --records FILE writes every conversation as a line of JSON.
+Prints a table, and with --records FILE writes every conversation as a line of JSON. With --history 14000
+each task follows a conversation of so many tokens, in which log files were read. "First calls as full":
+tasks for which the first answer calls the same tools, with the same results, as with the full cache.
 """
 import argparse
 import ast
@@ -23,12 +25,14 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from agent_history import history  # noqa: E402
 from agent_load import Server  # noqa: E402
 
 KINDS = {"single": "one call", "two": "two, the second with the first's result",
          "parallel": "several at once", "none": "none needed"}
 MOST_TURNS = 6
 MOST_TOKENS = 256
+CONTEXT = 8192  # without a history
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
              ast.Div: operator.truediv, ast.USub: operator.neg}
 
@@ -83,9 +87,9 @@ class Office:
         return json.dumps(found) if found and wanted else f"No note has '{words}'."
 
 
-def post(port, body):
+def post(port, body, path="/v1/chat/completions"):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1800)
-    connection.request("POST", "/v1/chat/completions", json.dumps(body))
+    connection.request("POST", path, json.dumps(body))
     response = connection.getresponse()
     answer = json.loads(response.read())
     connection.close()
@@ -94,10 +98,10 @@ def post(port, body):
     return answer
 
 
-def converse(port, data, task, kv):
-    """The messages after the system's, up to the last answer."""
+def converse(port, data, earlier, task, kv):
+    """The messages from the task's question to the last answer, after those of `earlier`."""
     office = Office(data)
-    messages = [{"role": "system", "content": "\n".join(data["system"])},
+    messages = [{"role": "system", "content": "\n".join(data["system"])}, *earlier,
                 {"role": "user", "content": task["question"]}]
     for _ in range(MOST_TURNS):
         answer = post(port, {"messages": messages, "tools": data["tools"], "temperature": 0,
@@ -113,7 +117,15 @@ def converse(port, data, task, kv):
             function = call["function"]
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": office.call(
                 function["name"], json.loads(function["arguments"]))})
-    return messages[1:]
+    return messages[1 + len(earlier):]
+
+
+def first_calls(data, messages):
+    """The calls of the first answer, with their results."""
+    office = Office(data)
+    calls = [call["function"] for call in messages[1].get("tool_calls") or []]
+    return sorted((call["name"], office.call(call["name"], json.loads(call["arguments"])))
+                  for call in calls)
 
 
 def why_not_done(data, task, messages):
@@ -151,8 +163,10 @@ class Results:
         self.records = records
         self.done = {}
         self.n_prompt = {}
+        self.first = {}
 
-    def add(self, rows, task, messages, reason):
+    def add(self, rows, task, messages, reason, first):
+        self.first.setdefault(rows, {})[task["id"]] = first
         self.done.setdefault(rows, {}).setdefault(task["kind"], []).append(not reason)
         self.n_prompt[rows] = max(self.n_prompt.get(rows, 0),
                                   *(message.get("prompt", 0) for message in messages))
@@ -162,28 +176,38 @@ class Results:
                                            "reason": reason, "messages": messages}) + "\n")
             self.records.flush()
 
+    def as_full(self, rows):
+        """How many tasks begin with the calls that are made with the full cache."""
+        full = self.first.get("full")
+        if full is None:
+            return "-"
+        same = [full.get(task) == first for task, first in self.first[rows].items()]
+        return f"{sum(same)} of {len(same)}"
+
     def table(self):
-        lines = ["| rows | all | " + " | ".join(KINDS.values()) + " | longest prompt |",
-                 "|---|---|" + "---|" * len(KINDS) + "---|"]
+        lines = ["| rows | all | " + " | ".join(KINDS.values())
+                 + " | first calls as full | longest prompt |",
+                 "|---|---|" + "---|" * len(KINDS) + "---|---|"]
         for rows, done in self.done.items():
             cells = [f"{sum(done.get(kind, []))} of {len(done.get(kind, []))}" for kind in KINDS]
             n_done = sum(sum(each) for each in done.values())
             n_all = sum(len(each) for each in done.values())
             lines.append(f"| {rows} | {n_done} of {n_all} | {' | '.join(cells)} | "
-                         f"{self.n_prompt[rows]} |")
+                         f"{self.as_full(rows)} | {self.n_prompt[rows]} |")
         return "\n".join(lines)
 
 
-def run(port, data, pairs, jobs, results):
+def run(port, data, earlier, pairs, jobs, results):
     """Runs (rows, task) pairs, several at a time: answers that are written together read the
     weights once."""
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        running = {pool.submit(converse, port, data, task, kv_of(rows)): (rows, task)
+        running = {pool.submit(converse, port, data, earlier, task, kv_of(rows)): (rows, task)
                    for rows, task in pairs}
         for finished in concurrent.futures.as_completed(running):
             rows, task = running[finished]
             messages = finished.result()
-            results.add(rows, task, messages, why_not_done(data, task, messages))
+            results.add(rows, task, messages, why_not_done(data, task, messages),
+                        first_calls(data, messages))
 
 
 def main():
@@ -193,6 +217,8 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--rows", default="full,1024,512,256", help="rows kept of each prompt")
     parser.add_argument("--tasks", default="", help="only those whose id has this text")
+    parser.add_argument("--history", type=int, default=0,
+                        help="tokens of the conversation before each task")
     parser.add_argument("--jobs", type=int, default=8, help="tasks at a time")
     parser.add_argument("--records", help="a file for the conversations")
     parser.add_argument("--serve", nargs=argparse.REMAINDER, default=[],
@@ -208,9 +234,12 @@ def main():
     begin = time.time()
     with tempfile.TemporaryDirectory() as folder:
         server = Server(options.program, options.model, folder,
-                        ["-c", "8192", "--parallel", str(options.jobs), *options.serve])
+                        ["-c", str(CONTEXT + options.history), "--parallel", str(options.jobs),
+                         *options.serve])
         try:
-            run(server.port, data, [(rows, task) for rows in options.rows.split(",")
+            earlier = history(options.history, lambda text: len(
+                post(server.port, {"content": text}, "/tokenize")["tokens"]))
+            run(server.port, data, earlier, [(rows, task) for rows in options.rows.split(",")
                                     for task in tasks], options.jobs, results)
         finally:
             server.end()

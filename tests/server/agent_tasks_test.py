@@ -7,6 +7,7 @@ import sys
 
 ROOT = sys.argv[1]
 sys.path.insert(0, ROOT + "/tools")
+import agent_history  # noqa: E402
 import agent_tasks  # noqa: E402
 
 with open(ROOT + "/tools/agent_tasks.json") as f:
@@ -58,3 +59,31 @@ for name, arguments in (("calculate", {"expression": "__import__('os')"}), ("cal
                         ("read_file", {"path": "/etc/passwd"}), ("calculate", {"expression": "1/0"}),
                         ("other", {}), ("get_weather", {"city": "Rome", "day": "someday"})):
     check(OFFICE.call(name, arguments).startswith("Error"), name, arguments)
+
+
+def words(text):
+    return len(text.split())
+
+
+earlier = agent_history.history(5000, words)
+check(earlier == agent_history.history(5000, words), "the same seed gives the same history")
+check(earlier != agent_history.history(5000, words, seed=2))
+check(4000 < sum(words(message["content"]) for message in earlier) <= 5000)
+check([message["role"] for message in earlier] == ["user", "assistant", "tool", "assistant"]
+      * (len(earlier) // 4))
+for asked, called, read, answered in zip(*[iter(earlier)] * 4):
+    path = json.loads(called["tool_calls"][0]["function"]["arguments"])["path"]
+    check(path in asked["content"] and read["tool_call_id"] == called["tool_calls"][0]["id"], path)
+    level = asked["content"].split()[4]
+    lines = [line for line in read["content"].split("\n") if line.split()[2] == level]
+    check(answered["content"].endswith(lines[-1] if lines else "in it."), answered)
+check(agent_history.history(0, words) == [])
+
+first = agent_tasks.first_calls(DATA, conversation([{"name": "calculate", "arguments": {
+    "expression": "2 * 3"}}], "6"))
+check(first == [("calculate", "6")], first)
+results = agent_tasks.Results(None)
+for rows, calls in (("full", first), ("256", []), ("512", first)):
+    results.add(rows, DATA["tasks"][0], [{"prompt": 9}], "", calls)
+check("| 256 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 | 0 of 0 | 0 of 1 | 9 |" in results.table(), results.table())
+check("| 512 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 | 0 of 0 | 1 of 1 | 9 |" in results.table())
