@@ -60,8 +60,28 @@ class Task:
                 "--budgets", ",".join(map(str, self.budgets))]
 
 
-def tasks_of(judge, texts, half):
+def code_file(options):
+    return pathlib.Path(options.out) / options.half / "code-questions.jsonl"
+
+
+def make_code_questions(options):
+    """Writes the questions about the code of one half, unless they are there."""
+    file = code_file(options)
+    if file.exists():
+        return
+    lines = (ROOT / "eval/texts/manifest.jsonl").read_text(encoding="utf-8").splitlines()
+    code = [text["name"] for text in map(json.loads, lines)
+            if text["kind"] == "code" and text["half"] == options.half]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([options.snapkv, "eval", "make-qa", "--texts",
+                    *(f"{options.texts}/{name}" for name in code), "--kinds", "signature", "--per-text",
+                    "4", "--bytes", "16000", "-o", str(file)], cwd=ROOT, check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def tasks_of(judge, options):
     """The tasks of one model, the most telling first."""
+    texts, half = options.texts, options.half
     qa = ["qa", "--data", DATA, "--half", half, "--texts", texts]
     prose, seed = ["--haystack", f"{texts}/prose"], ["--seed", SEEDS[half]]
     facts = ["needle", *prose, *seed, "--lengths", "4000", "--depths", "10", "--samples", "2"]
@@ -86,6 +106,9 @@ def tasks_of(judge, texts, half):
                (128, 256, 512))
     yield task("sentence", "a sentence in prose, repeated", [*facts, "--kind", "text"], (128, 256))
     if judge.chat:
+        yield task("code-16k", "parameters of functions, code of 16000 tokens",
+                   ["qa", "--data", str(code_file(options)), "--texts", f"{texts}/code", "--join", "16000",
+                    "--n-predict", "64"], (128, 256, 512, 1024))
         yield task("q8", "questions about real texts, rows in 8 bits",
                    [*qa, "--kv-type", "q8_0"], (128, 256), ("snapkv-max",))
         for n in (4096, 16384):
@@ -256,7 +279,7 @@ def names(text, known, option):
 def chosen_tasks(options):
     judges = names(options.judges, [judge.name for judge in JUDGES], "--judges")
     tasks = [task for judge in JUDGES if judge.name in judges
-             for task in tasks_of(judge, options.texts, options.half)]
+             for task in tasks_of(judge, options)]
     only = names(options.only, [task.name for task in tasks], "--only")
     return [task for task in tasks if task.name in only]
 
@@ -288,6 +311,7 @@ def main():
         print("\n".join(task.name for task in tasks))
         return
     check_files(tasks, options)
+    make_code_questions(options)
     begin, measured = time.monotonic(), []
     for i, task in enumerate(tasks):
         measured.append((task, read(run(task, options, f"{i + 1}/{len(tasks)}"))))

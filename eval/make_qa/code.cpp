@@ -195,7 +195,39 @@ void find_bases(const std::string& text, const std::vector<CodeLine>& lines,
   add_unique(found, questions);
 }
 
+// The parameters of a function whose list of them ends on its line; empty otherwise.
+std::string parameters_at(const std::string& text, size_t at) {
+  const size_t line_end = std::min(text.find('\n', at), text.size());
+  for (size_t i = at, end = at; (end = end_of_parameter(text, i)) < line_end; i = end + 1) {
+    if (text[end] == ')') return text.substr(at, end - at);
+  }
+  return "";
+}
+
 }  // namespace
+
+MadeContext make_signature(const SourceText& source, int64_t n, Random& random) {
+  constexpr size_t kFewestWords = 3;
+  static const std::regex kFunction(R"(^\s*(?:async )?def ([A-Za-z_]\w*)\()");
+  std::vector<NamedValue> found;
+  for (const CodeLine& line : lines_of(source.text)) {
+    std::smatch match;
+    if (!std::regex_search(line.text, match, kFunction)) continue;
+    const std::string name = match[1];
+    const size_t at = line.begin + static_cast<size_t>(match.length(0));
+    const std::string parameters = parameters_at(source.text, at);
+    NamedValue& added = found.emplace_back();
+    added.name = name;
+    if (answer_words(parameters).size() < kFewestWords) continue;
+    added.question =
+        ask_for(source.text, at, parameters.size(),
+                "With which parameters is the function " + name + " defined?", "def " + name + "(");
+  }
+  std::vector<MadeQuestion> all;
+  add_unique(found, all);
+  const WordIndex index(source.text);
+  return {"", choose_questions(source.text, index, std::move(all), n, random)};
+}
 
 MadeContext make_code(const SourceText& source, int64_t n, Random& random) {
   const std::vector<CodeLine> lines = lines_of(source.text);

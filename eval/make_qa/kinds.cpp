@@ -14,6 +14,7 @@ std::span<const MadeKind> made_kinds() {
       {"unique", "a name, number, quoted phrase or identifier that stands once", make_unique},
       {"table", "the value of a line 'key: value'", make_table},
       {"code", "a default, a constant, an exception or a base class", make_code},
+      {"signature", "all parameters of a Python function, as they are written", make_signature},
       {"continue", "the next words of a sentence", make_continue},
   };
   return kKinds;

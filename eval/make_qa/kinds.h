@@ -41,7 +41,7 @@ struct MadeKind {
   MadeContext (*make)(const SourceText& source, int64_t n, Random& random);
 };
 
-/// fact, unique, table, code, continue
+/// fact, unique, table, code, signature, continue
 std::span<const MadeKind> made_kinds();
 
 /// Counts phrases in a text, compared as answers are (answer_words()).
@@ -69,6 +69,7 @@ MadeContext make_facts(const SourceText& source, int64_t n, Random& random);
 MadeContext make_unique(const SourceText& source, int64_t n, Random& random);
 MadeContext make_table(const SourceText& source, int64_t n, Random& random);
 MadeContext make_code(const SourceText& source, int64_t n, Random& random);
+MadeContext make_signature(const SourceText& source, int64_t n, Random& random);
 MadeContext make_continue(const SourceText& source, int64_t n, Random& random);
 
 }  // namespace snapkv::eval

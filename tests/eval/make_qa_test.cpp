@@ -103,7 +103,8 @@ TEST_F(MakeQa, QuestionsCanBeAnsweredFromTheirTexts) {
     expect_answerable(q);
     kinds.insert(q.kind);
   }
-  EXPECT_EQ(kinds, (std::set<std::string>{"code", "continue", "fact", "table", "unique"}));
+  EXPECT_EQ(kinds,
+            (std::set<std::string>{"code", "continue", "fact", "signature", "table", "unique"}));
 }
 
 TEST_F(MakeQa, EveryFactCanBeAnswered) {
@@ -176,6 +177,22 @@ TEST_F(MakeQa, FindsWhatCodeDefines) {
                                           "What is the value of LIMIT?|777",
                                           "What is the value of kStep?|31"};
   EXPECT_EQ(pairs(read("code")), expected) << "None stands twice, and so does twice";
+}
+
+TEST_F(MakeQa, FindsParametersOfFunctions) {
+  const auto questions = read("signature");
+  ASSERT_EQ(questions.size(), 1u) << "one is defined twice";
+  EXPECT_EQ(questions[0].question, "With which parameters is the function read defined?");
+  EXPECT_EQ(questions[0].lead, "def read(");
+  EXPECT_EQ(questions[0].answers.front(),
+            "self, size: int = 4096, mode=\"strict\", *, other=None, last=None");
+  write("texts/reader.py",
+        "def few(a, b):\n    pass\n\ndef several_lines(first,\n        second, third, fourth):\n"
+        "    pass\n\nasync def nested(values=(1, 2), text=\"),(\", names: dict[str, int] = {}):\n"
+        "    pass\n");
+  const auto others = read("signature");
+  ASSERT_EQ(others.size(), 1u);
+  EXPECT_EQ(others[0].answers.front(), "values=(1, 2), text=\"),(\", names: dict[str, int] = {}");
 }
 
 TEST_F(MakeQa, FindsSentencesToContinue) {
