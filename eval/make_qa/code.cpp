@@ -208,7 +208,8 @@ std::string parameters_at(const std::string& text, size_t at) {
 
 MadeContext make_signature(const SourceText& source, int64_t n, Random& random) {
   constexpr size_t kFewestWords = 3;
-  static const std::regex kFunction(R"(^\s*(?:async )?def ([A-Za-z_]\w*)\()");
+  // a model that is asked for the parameters leaves out the object itself
+  static const std::regex kFunction(R"(^\s*(?:async )?def ([A-Za-z_]\w*)\(((?:self|cls),)?)");
   std::vector<NamedValue> found;
   for (const CodeLine& line : lines_of(source.text)) {
     std::smatch match;
@@ -219,9 +220,9 @@ MadeContext make_signature(const SourceText& source, int64_t n, Random& random) 
     NamedValue& added = found.emplace_back();
     added.name = name;
     if (answer_words(parameters).size() < kFewestWords) continue;
-    added.question =
-        ask_for(source.text, at, parameters.size(),
-                "With which parameters is the function " + name + " defined?", "def " + name + "(");
+    added.question = ask_for(source.text, at, parameters.size(),
+                             "With which parameters is the function " + name + " defined?",
+                             "def " + name + "(" + match[2].str());
   }
   std::vector<MadeQuestion> all;
   add_unique(found, all);

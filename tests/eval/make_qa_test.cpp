@@ -183,9 +183,9 @@ TEST_F(MakeQa, FindsParametersOfFunctions) {
   const auto questions = read("signature");
   ASSERT_EQ(questions.size(), 1u) << "one is defined twice";
   EXPECT_EQ(questions[0].question, "With which parameters is the function read defined?");
-  EXPECT_EQ(questions[0].lead, "def read(");
+  EXPECT_EQ(questions[0].lead, "def read(self,");
   EXPECT_EQ(questions[0].answers.front(),
-            "self, size: int = 4096, mode=\"strict\", *, other=None, last=None");
+            "size: int = 4096, mode=\"strict\", *, other=None, last=None");
   write("texts/reader.py",
         "def few(a, b):\n    pass\n\ndef several_lines(first,\n        second, third, fourth):\n"
         "    pass\n\nasync def nested(values=(1, 2), text=\"),(\", names: dict[str, int] = {}):\n"
