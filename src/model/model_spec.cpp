@@ -51,7 +51,7 @@ std::string nonzero(const GgufValue& value) {
 
 /// Whether a key of kForeignKeys is not foreign to the family.
 bool knows_key(const Family& family, std::string_view name) {
-  if (name == "expert_shared_count") return family.shared_expert != SharedExpert::none;
+  if (name == "expert_shared_count" && family.shared_expert != SharedExpert::none) return true;
   return std::any_of(family.own_keys.begin(), family.own_keys.end(),
                      [&](std::string_view begin) { return name.starts_with(begin); });
 }
