@@ -3,7 +3,7 @@
 // entries of a codebook (ggml's "IQ" types but IQ4), and ternary ones. Their values are
 //   kScaleUnit * d * scale * level
 // where the scale belongs to 32 or 16 values (unpack_scales()) and levels are small integers:
-// part_words(part) gives those of a part as signed bytes, eight to a word.
+// group(part, v) gives levels 8 v ... 8 v + 7 of a part as signed bytes, the first in the lowest.
 #pragma once
 
 #include <array>
@@ -20,10 +20,6 @@ namespace snapkv {
 
 /// The levels of a superblock's part: value 8 v + i is byte i of word v.
 using LevelWords = std::array<uint64_t, kBlockSize / 8>;
-
-constexpr int level_of(const LevelWords& words, int i) {
-  return static_cast<int8_t>(words[i / 8] >> (i % 8 * 8));
-}
 
 /// Changes the sign of the bytes, none of them 0, whose mask is 255.
 constexpr uint64_t change_signs(uint64_t bytes, uint64_t masks) {
@@ -48,7 +44,13 @@ constexpr uint64_t odd_scales(uint32_t nibbles) {
 /// What these types have in common; B is the type itself.
 template <typename B>
 struct CodebookBlock {
-  int level(int i) const { return level_of(self().part_words(i / kBlockSize), i % kBlockSize); }
+  [[gnu::always_inline]] LevelWords part_words(int part) const {
+    return {self().group(part, 0), self().group(part, 1), self().group(part, 2),
+            self().group(part, 3)};
+  }
+  int level(int i) const {
+    return static_cast<int8_t>(self().group(i / kBlockSize, i % kBlockSize / 8) >> (i % 8 * 8));
+  }
   float value(int i) const {
     const int part = i / kBlockSize, half = i % kBlockSize / 16;
     return self().scale() * static_cast<float>(self().unpack_scales().scale(part, half)) *
@@ -66,13 +68,9 @@ struct Block<DType::iq2_xxs> : CodebookBlock<Block<DType::iq2_xxs>> {
   uint8_t qs[kSuperblockParts][8];
   static constexpr float kScaleUnit = 0.125f;
   float scale() const { return to_f32(d) * kScaleUnit; }
-  [[gnu::always_inline]] LevelWords part_words(int part) const {
+  [[gnu::always_inline]] uint64_t group(int part, int v) const {
     const auto signs = load_word<uint32_t>(qs[part] + 4);
-    LevelWords words;
-    for (int v = 0; v < 4; ++v) {
-      words[v] = change_signs(codebooks::kIq2Xxs[qs[part][v]], even_signs(signs >> (7 * v)));
-    }
-    return words;
+    return change_signs(codebooks::kIq2Xxs[qs[part][v]], even_signs(signs >> (7 * v)));
   }
   [[gnu::always_inline]] PartBytes unpack_scales() const {
     uint32_t nibbles = 0;
@@ -93,13 +91,9 @@ struct Block<DType::iq2_xs> : CodebookBlock<Block<DType::iq2_xs>> {
   uint8_t scales[kSuperblockParts];
   static constexpr float kScaleUnit = 0.125f;
   float scale() const { return to_f32(d) * kScaleUnit; }
-  [[gnu::always_inline]] LevelWords part_words(int part) const {
-    LevelWords words;
-    for (int v = 0; v < 4; ++v) {
-      const uint32_t q = qs[part][v];
-      words[v] = change_signs(codebooks::kIq2Xs[q & 511], even_signs(q >> 9));
-    }
-    return words;
+  [[gnu::always_inline]] uint64_t group(int part, int v) const {
+    const uint32_t q = qs[part][v];
+    return change_signs(codebooks::kIq2Xs[q & 511], even_signs(q >> 9));
   }
   [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
     return {.scales = {odd_scales(load_word<uint32_t>(scales)),
@@ -120,13 +114,9 @@ struct Block<DType::iq2_s> : CodebookBlock<Block<DType::iq2_s>> {
   uint8_t scales[kSuperblockParts];
   static constexpr float kScaleUnit = 0.125f;
   float scale() const { return to_f32(d) * kScaleUnit; }
-  [[gnu::always_inline]] LevelWords part_words(int part) const {
-    LevelWords words;
-    for (int v = 0; v < 4; ++v) {
-      const uint32_t entry = qs[part][v] | (qh[part] >> (2 * v) & 3u) << 8;
-      words[v] = change_signs(codebooks::kIq2S[entry], codebooks::kByteMasks[signs[part][v]]);
-    }
-    return words;
+  [[gnu::always_inline]] uint64_t group(int part, int v) const {
+    const uint32_t entry = qs[part][v] | (qh[part] >> (2 * v) & 3u) << 8;
+    return change_signs(codebooks::kIq2S[entry], codebooks::kByteMasks[signs[part][v]]);
   }
   [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
     return {.scales = {odd_scales(load_word<uint32_t>(scales)),
@@ -144,15 +134,11 @@ struct Block<DType::iq3_xxs> : CodebookBlock<Block<DType::iq3_xxs>> {
   uint8_t signs[kSuperblockParts][4];
   static constexpr float kScaleUnit = 0.25f;
   float scale() const { return to_f32(d) * kScaleUnit; }
-  [[gnu::always_inline]] LevelWords part_words(int part) const {
+  [[gnu::always_inline]] uint64_t group(int part, int v) const {
     const auto bits = load_word<uint32_t>(signs[part]);
-    LevelWords words;
-    for (int v = 0; v < 4; ++v) {
-      const uint64_t first = codebooks::kIq3Xxs[qs[part][2 * v]];
-      const uint64_t second = codebooks::kIq3Xxs[qs[part][2 * v + 1]];
-      words[v] = change_signs(first | second << 32, even_signs(bits >> (7 * v)));
-    }
-    return words;
+    const uint64_t first = codebooks::kIq3Xxs[qs[part][2 * v]];
+    const uint64_t second = codebooks::kIq3Xxs[qs[part][2 * v + 1]];
+    return change_signs(first | second << 32, even_signs(bits >> (7 * v)));
   }
   [[gnu::always_inline]] PartBytes unpack_scales() const {
     uint32_t nibbles = 0;
@@ -173,16 +159,12 @@ struct Block<DType::iq3_s> : CodebookBlock<Block<DType::iq3_s>> {
   uint8_t signs[kSuperblockParts][4];
   uint8_t scales[kSuperblockParts / 2];
   float scale() const { return to_f32(d); }
-  [[gnu::always_inline]] LevelWords part_words(int part) const {
+  [[gnu::always_inline]] uint64_t group(int part, int v) const {
     const auto entry = [&](int k) -> uint64_t {
       return codebooks::kIq3S[qs[part][k] | (qh[part] >> k & 1u) << 8];
     };
-    LevelWords words;
-    for (int v = 0; v < 4; ++v) {
-      words[v] = change_signs(entry(2 * v) | entry(2 * v + 1) << 32,
-                              codebooks::kByteMasks[signs[part][v]]);
-    }
-    return words;
+    return change_signs(entry(2 * v) | entry(2 * v + 1) << 32,
+                        codebooks::kByteMasks[signs[part][v]]);
   }
   [[gnu::always_inline]] PartBytes unpack_scales() const {
     return {.scales = odd_scales(load_word<uint32_t>(scales)), .mins = 0};
@@ -199,15 +181,10 @@ struct Block<DType::iq1_s> : CodebookBlock<Block<DType::iq1_s>> {
   uint16_t qh[kSuperblockParts];
   static constexpr float kScaleUnit = 0.125f;
   float scale() const { return to_f32(d) * kScaleUnit; }
-  [[gnu::always_inline]] LevelWords part_words(int part) const {
-    const uint32_t high = qh[part];
-    const uint8_t offset = high & 0x8000 ? 9 : 7;  // entries have 8 (g + 1)
-    LevelWords words;
-    for (int v = 0; v < 4; ++v) {
-      const uint32_t entry = qs[part][v] | (high >> (3 * v) & 7) << 8;
-      words[v] = subtract_from_bytes(codebooks::kIq1S[entry], offset);
-    }
-    return words;
+  [[gnu::always_inline]] uint64_t group(int part, int v) const {
+    const uint32_t high = qh[part], entry = qs[part][v] | (high >> (3 * v) & 7) << 8;
+    // entries have 8 (g + 1)
+    return subtract_from_bytes(codebooks::kIq1S[entry], high & 0x8000 ? 9 : 7);
   }
   [[gnu::always_inline]] PartBytes unpack_scales() const {
     uint64_t scales = 0;
@@ -234,14 +211,10 @@ struct Block<DType::iq1_m> : CodebookBlock<Block<DType::iq1_m>> {
     return to_f32(std::bit_cast<f16_t>(bits)) * kScaleUnit;
   }
   bool is_finite() const { return std::isfinite(scale()); }
-  [[gnu::always_inline]] LevelWords part_words(int part) const {
-    LevelWords words;
-    for (int v = 0; v < 4; ++v) {
-      const uint32_t nibble = qh[part][v / 2] >> (v % 2 * 4);
-      const uint32_t entry = qs[part][v] | (nibble & 7) << 8;
-      words[v] = subtract_from_bytes(codebooks::kIq1S[entry], nibble & 8 ? 9 : 7);
-    }
-    return words;
+  [[gnu::always_inline]] uint64_t group(int part, int v) const {
+    const uint32_t nibble = qh[part][v / 2] >> (v % 2 * 4);
+    const uint32_t entry = qs[part][v] | (nibble & 7) << 8;
+    return subtract_from_bytes(codebooks::kIq1S[entry], nibble & 8 ? 9 : 7);
   }
   [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
     HalfPartBytes bytes{};
@@ -263,19 +236,13 @@ struct Block<DType::tq1_0> : CodebookBlock<Block<DType::tq1_0>> {
   uint8_t qh[4];
   f16_t d;
   float scale() const { return to_f32(d); }
-  [[gnu::always_inline]] LevelWords part_words(int part) const {
-    LevelWords words;
-    for (int v = 0; v < 4; ++v) {
-      if (part < 5) {
-        words[v] = digits(load_word<uint64_t>(qs + 8 * v), part);
-      } else if (part < 7 || v < 2) {
-        words[v] = digits(load_word<uint64_t>(qs + 32 + v % 2 * 8), (part - 5) * 2 + v / 2);
-      } else {
-        const uint64_t bytes = load_word<uint32_t>(qh);
-        words[v] = (digits(bytes, 2 * v - 4) & 0xffffffffu) | digits(bytes, 2 * v - 3) << 32;
-      }
+  [[gnu::always_inline]] uint64_t group(int part, int v) const {
+    if (part < 5) return digits(load_word<uint64_t>(qs + 8 * v), part);
+    if (part < 7 || v < 2) {
+      return digits(load_word<uint64_t>(qs + 32 + v % 2 * 8), (part - 5) * 2 + v / 2);
     }
-    return words;
+    const uint64_t bytes = load_word<uint32_t>(qh);
+    return (digits(bytes, 2 * v - 4) & 0xffffffffu) | digits(bytes, 2 * v - 3) << 32;
   }
   [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
     return {.scales = {0x0101010101010101u, 0x0101010101010101u}, .mins = {}};
@@ -298,13 +265,9 @@ struct Block<DType::tq2_0> : CodebookBlock<Block<DType::tq2_0>> {
   uint8_t qs[kSuperblockSize / 4];
   f16_t d;
   float scale() const { return to_f32(d); }
-  [[gnu::always_inline]] LevelWords part_words(int part) const {
-    LevelWords words;
-    for (int v = 0; v < 4; ++v) {
-      const auto bytes = load_word<uint64_t>(qs + part / 4 * 32 + 8 * v) >> (part % 4 * 2);
-      words[v] = subtract_from_bytes(bytes & 0x0303030303030303u, 1);
-    }
-    return words;
+  [[gnu::always_inline]] uint64_t group(int part, int v) const {
+    const auto bytes = load_word<uint64_t>(qs + part / 4 * 32 + 8 * v) >> (part % 4 * 2);
+    return subtract_from_bytes(bytes & 0x0303030303030303u, 1);
   }
   [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
     return {.scales = {0x0101010101010101u, 0x0101010101010101u}, .mins = {}};

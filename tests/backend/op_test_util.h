@@ -41,6 +41,12 @@ inline std::vector<DType> block_types() {
   return types;
 }
 
+/// Whether a type's products are those of other superblocks but for how levels are read, so that
+/// fewer sizes are enough to test them.
+inline bool has_codebook(DType type) {
+  return visit_weight_type(type, [](auto t) { return kHasPartWords<t.dtype>; });
+}
+
 /// Converts n values of any type to f32.
 inline std::vector<float> to_f32_values(const void* data, DType dtype, int64_t n) {
   std::vector<float> out;
