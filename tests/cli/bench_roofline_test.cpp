@@ -29,7 +29,11 @@ ModelDescription small_model() {
   m.n_head_kv = 2;
   m.head_dim = 4;
   m.n_vocab = 10;
-  m.layers.resize(2);
+  LayerInfo attention;
+  attention.n_head = 4;
+  attention.n_head_kv = 2;
+  attention.head_dim = attention.value_dim = 4;
+  m.layers.assign(2, attention);
   m.weight_bytes = m.active_weight_bytes = 10000;
   for (const char* layer : {"blk.0.", "blk.1."}) {
     const auto add = [&](const char* name, int64_t n_out, int64_t n_in) {
