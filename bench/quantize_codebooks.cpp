@@ -73,8 +73,8 @@ Group split_even_signs(const float* x, float step) {
   return group;
 }
 
-/// Chooses d and the scales 2 k + 1 of n parts, k <= most, so that d * unit * (2 k + 1) is near each
-/// part's step.
+/// Chooses d and the scales 2 k + 1 of n parts, k <= most, so that d * unit * (2 k + 1) is near
+/// each part's step.
 template <size_t n>
 struct Scales {
   f16_t d;
@@ -100,7 +100,9 @@ std::array<float, n> steps_of_greatest(const float* x, float top) {
   std::array<float, n> steps;
   for (size_t i = 0; i < n; ++i) {
     float greatest = 0.0f;
-    for (size_t j = 0; j < kValues; ++j) greatest = std::max(greatest, std::fabs(x[i * kValues + j]));
+    for (size_t j = 0; j < kValues; ++j) {
+      greatest = std::max(greatest, std::fabs(x[i * kValues + j]));
+    }
     steps[i] = greatest / top;
   }
   return steps;

@@ -82,8 +82,8 @@ struct Block<DType::iq2_xxs> : CodebookBlock<Block<DType::iq2_xxs>> {
 };
 using BlockIQ2_XXS = Block<DType::iq2_xxs>;
 
-/// Each group has 16 bits: an entry in the lower 9, signs in the upper 7. A byte of scales has those
-/// of a part's halves.
+/// Each group has 16 bits: an entry in the lower 9, signs in the upper 7. A byte of scales has
+/// those of a part's halves.
 template <>
 struct Block<DType::iq2_xs> : CodebookBlock<Block<DType::iq2_xs>> {
   f16_t d;
@@ -172,8 +172,8 @@ struct Block<DType::iq3_s> : CodebookBlock<Block<DType::iq3_s>> {
 };
 using BlockIQ3_S = Block<DType::iq3_s>;
 
-/// Levels are 8 g + 1 or, with the highest bit of the part's qh, 8 g - 1, where g is -1, 0 or 1. The
-/// other bits of qh: three for each of four entries, as their high bits, then three of the scale.
+/// Levels are 8 g + 1 or, with the highest bit of the part's qh, 8 g - 1, where g is -1, 0 or 1.
+/// The other bits of qh: three for each of four entries, as their high bits, then three of the scale.
 template <>
 struct Block<DType::iq1_s> : CodebookBlock<Block<DType::iq1_s>> {
   f16_t d;

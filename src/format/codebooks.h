@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Codebooks: the groups of 8 or 4 levels that the types of codebook_types.h choose from, which ggml's
-// format defines. A level is a byte; the lowest byte of an entry is the group's first.
+// Codebooks: the groups of 8 or 4 levels that the types of codebook_types.h choose from, which
+// ggml's format defines. A level is a byte; the lowest byte of an entry is the group's first.
 #pragma once
 
 #include <array>

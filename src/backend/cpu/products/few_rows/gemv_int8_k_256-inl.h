@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // 8-bit activations times weights in superblocks (q2_k ... q6_k, iq4_xs, those with codebooks) with
-// 256-bit vectors. A file that includes this one defines SNAPKV_256 (its functions' target) and add_scaled_pairs().
+// 256-bit vectors. A file that includes this one defines SNAPKV_256 (its functions' target) and
+// add_scaled_pairs().
 //
 // A superblock's integer scales can stay integers to the end of its sum if the activations' scales
 // are integers too: the scale of each 32 values is a multiple m of the unit's (KUnit). 16-bit sums
