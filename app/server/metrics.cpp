@@ -78,6 +78,10 @@ void add_counters(Families& families, const SchedulerStats& s) {
                    number(s.n_reused_tokens));
   families.counter("snapkv_generated_tokens_total", "Tokens of answers",
                    number(s.n_generated_tokens));
+  families.counter("snapkv_drafted_tokens_total", "Tokens that were guessed and checked",
+                   number(s.n_drafted_tokens));
+  families.counter("snapkv_accepted_tokens_total", "Guessed tokens that were right",
+                   number(s.n_accepted_tokens));
   families.counter("snapkv_evicted_tokens_total",
                    "Rows of prompts that policies dropped, mean over layers and heads",
                    number(s.n_evicted_tokens));

@@ -67,6 +67,7 @@ struct SchedulerStats {
   int64_t n_prompt_tokens = 0;  ///< tokens read, without reused ones
   int64_t n_reused_tokens = 0;
   int64_t n_generated_tokens = 0;
+  int64_t n_drafted_tokens = 0, n_accepted_tokens = 0;  ///< guessed; of them, right
   int64_t n_evicted_tokens = 0;  ///< rows that policies dropped, mean per layer and head
   int64_t n_decode_steps = 0;
   double prefill_seconds = 0, decode_seconds = 0, compress_seconds = 0;

@@ -44,10 +44,10 @@ void begin_answer(const AnswerLimit& limit, Writer& writer) {
       std::make_unique<Generator>(*writer.session, *writer.sampler, std::move(options));
 }
 
-// Chooses a writer's next token, or ends its answer.
+// Chooses the tokens that the session's logits give, or ends the answer.
 void choose(const AnswerLimit& limit, Writer& writer) {
   Generator& generator = *writer.generator;
-  if (generator.choose()) writer.text += generator.token().text;
+  while (!generator.must_read() && generator.choose()) writer.text += generator.token().text;
   if (!generator.done()) return;
   writer.text += generator.rest();
   if (limit.ends_at_line) writer.text.resize(std::min(line_end(writer.text), writer.text.size()));
@@ -86,14 +86,14 @@ void write_answers(const RunOptions& run, const AnswerLimit& limit, std::vector<
   for (;;) {
     if (run.cancelled()) fail(ErrorCode::kCancelled, "cancelled");
     std::vector<Session*> sessions;
-    std::vector<int32_t> next;
+    std::vector<StepTokens> next;
     for (const Writer& writer : writers) {
       if (writer.generator->done()) continue;
       sessions.push_back(writer.session.get());
-      next.push_back(writer.generator->next_token());
+      next.push_back(writer.generator->next_tokens());
     }
     if (sessions.empty()) return;
-    decode_batch(sessions, next);
+    decode_steps(sessions, next);
     for (Writer& writer : writers) {
       if (!writer.generator->done()) choose(limit, writer);
     }

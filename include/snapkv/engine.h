@@ -198,6 +198,15 @@ class Model {
 
 // ---------------------------------------------------------------- session
 
+/// What guesses the next tokens of an answer, which the model then checks several at a time: the
+/// answer is the same, sooner if the guesses are right (speculative decoding, arXiv 2211.17192).
+enum class Draft {
+  off,
+  /// The tokens that came after the last ones where these stood before, in the prompt or in the
+  /// answer: for quotes, code that is edited, structured data.
+  lookup,
+};
+
 struct SessionOptions {
   /// The most tokens, prompt and answer, up to kMostTokens; 0: the model's n_ctx_train.
   int64_t n_ctx = 0;
@@ -234,6 +243,13 @@ struct SessionOptions {
   int64_t chunk = 0;
   /// Rows allocated at once for generated tokens, 1 to kMostReserve.
   int64_t decode_reserve = 256;
+  /// What a Generator guesses by. Memory for the steps is planned; a step of several tokens is read
+  /// by kernels that may add up in another order than those of one token.
+  Draft draft = Draft::off;
+  /// The most tokens guessed for a step, 1 to kMostStepTokens - 1. Fewer are where that is faster.
+  int64_t draft_max = 7;
+  /// As many guesses are checked at least, however often they have been wrong; up to draft_max.
+  int64_t draft_min = 0;
   /// Bytes that prefill must not exceed, up to kMostBytes; 0: what the system has available.
   size_t memory_limit = 0;
   /// A folder, or empty. While a prompt is read, its hidden states, n_tokens * n_embd floats, are
@@ -251,11 +267,17 @@ SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& i
 /// Counts and times since the session began.
 struct SessionStats {
   int64_t n_prompt = 0;        ///< tokens prefilled, all turns
-  int64_t n_decoded = 0;       ///< decode steps
+  int64_t n_decoded = 0;       ///< tokens decoded, without those that were forgotten again
   double prefill_seconds = 0;  ///< includes score, select and gather
   double decode_seconds = 0;   ///< includes recompress_seconds
   int64_t n_recompressed = 0;  ///< decode steps before which kv_decode_limit compressed again
   double recompress_seconds = 0;
+  /// The last decode step that this session took part in.
+  struct Step {
+    int64_t n_tokens = 0;  ///< of all its sessions
+    double seconds = 0;
+  };
+  Step last_step = {};
   // parts of prefill_seconds
   double pack_seconds = 0, linear_seconds = 0, attention_seconds = 0, score_seconds = 0,
          gather_seconds = 0;
@@ -340,6 +362,9 @@ struct PrefillOptions {
   int64_t n_from_prefix = 0;  ///< 1 to the prefix's length; these tokens must equal the prompt's
 };
 
+/// The tokens that a session appends in one decode step, up to kMostStepTokens.
+using StepTokens = std::span<const int32_t>;
+
 /// Every method throws kUsage if the session was moved from. While prefill() or decode() runs, the
 /// session accepts no other call that changes it: one from their callbacks throws kUsage.
 class Session {
@@ -358,6 +383,19 @@ class Session {
   /// Appends one token, after which its logits are available. Throws kContextExceeded, and kRuntime
   /// if a logit is NaN or infinite; the session is then as it was before the call.
   void decode(int32_t token);
+
+  /// How many tokens the next decode_steps() may append to this session: up to kMostStepTokens,
+  /// what the context has room for and, with kv_decode_limit, what a layer has room for before it is
+  /// compressed again; 1 in a session that has a limit and no draft. 0: the context is full.
+  int64_t decode_room() const;
+  /// After a decode_steps() that appended several tokens to this session, and before any other call
+  /// that changes it: keeps the first n of them and forgets the others, as if they had not been
+  /// read. logits() are then those after the n-th. Models with recurrent layers remember only what
+  /// they were before the step, so that they forget all tokens unless they keep all. Returns how
+  /// many are kept. Throws kUsage if there are fewer than n.
+  int64_t keep_decoded(int64_t n);
+  /// [n_vocab] after the i-th of the tokens that keep_decoded() could forget.
+  std::span<const float> step_logits(int64_t i) const;
 
   /// [n_vocab] for the last token; empty before the first prefill.
   std::span<const float> logits() const;
@@ -412,7 +450,7 @@ class Session {
 
  private:
   friend class Prefill;
-  friend void decode_batch(std::span<Session* const>, std::span<const int32_t>);
+  friend void decode_steps(std::span<Session* const>, std::span<const StepTokens>);
   Impl& state() const;
   static std::vector<Impl*> states(std::span<Session* const> batch, const char* call);
   std::shared_ptr<Impl> impl_;  ///< shared by a Prefill that is in progress
@@ -466,5 +504,8 @@ void prefill_many(std::span<Session* const> sessions, std::span<const int32_t> t
 /// once for all; caches may have any length. Throws as Session::decode() does, before any session
 /// changes (except for layers that kv_decode_limit had to compress).
 void decode_batch(std::span<Session* const> sessions, std::span<const int32_t> tokens);
+/// The same with several tokens for each session, 1 to Session::decode_room(): their weights are
+/// read once too.
+void decode_steps(std::span<Session* const> sessions, std::span<const StepTokens> tokens);
 
 }  // namespace snapkv

@@ -7,17 +7,21 @@
 //   std::cout << answer.rest();
 //
 // step() chooses a token and lets the session read the one before. A program that decodes several
-// sessions together calls choose() for each of them and decode_batch() for all:
+// sessions together asks each generator what its session reads next, and lets it choose for as long
+// as the session has been ahead (with SessionOptions::draft it may read several tokens at a time):
 //
 //   while (!generators.empty()) {
-//     for (Generator& g : generators) g.choose();  // take those out that are done()
-//     decode_batch(sessions, next_tokens);         // Generator::next_token() of each
+//     for (Generator& g : generators) {
+//       while (!g.must_read() && g.choose()) std::cout << g.token().text;
+//     }                                      // take those out that are done()
+//     decode_steps(sessions, next_tokens);   // Generator::next_tokens() of each
 //   }
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,11 +68,14 @@ class Generator {
   /// there is one, and the history of the penalties (Sampler::accept()). Throws kUsage for a stop
   /// string that is empty or not valid UTF-8.
   Generator(Session& session, Sampler& sampler, GeneratorOptions options = {});
+  /// Unless done(): lets the session forget what it has read beyond the tokens that were chosen.
+  ~Generator();
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
 
-  /// Chooses the next token from the session's logits, which must be those after next_token() if
-  /// there is one. False when the answer has ended without a further token. The answer may also end
-  /// with the token that was chosen: done() is true then, and it is not decoded. Throws as
-  /// Sampler::sample().
+  /// Chooses the next token, for which the session must have read all before: not must_read().
+  /// False when the answer has ended without a further token. The answer may also end with the
+  /// token that was chosen: done() is true then, and it is not decoded. Throws as Sampler::sample().
   bool choose();
   /// Lets the session read the token that was chosen last, then chooses the next one. False when
   /// the answer has ended. Throws as Session::decode() and Sampler::sample().
@@ -79,7 +86,13 @@ class Generator {
   StopReason stop_reason() const { return reason_.value(); }
   /// The token that choose() or step() chose last.
   const GeneratedToken& token() const { return token_; }
-  /// The token that the session reads next: the last one.
+  /// Whether the session must read next_tokens() before choose().
+  bool must_read() const { return !done() && n_unread() > 0; }
+  /// The tokens that the session reads next, for decode_steps(): those that it has not read, of
+  /// which the last one was chosen last, and with SessionOptions::draft what is guessed to follow.
+  /// Not empty if must_read(). Valid until the next call of this or of choose().
+  StepTokens next_tokens();
+  /// The token that was chosen last: all that the session reads next unless there are guesses.
   int32_t next_token() const { return ids_.back(); }
 
   /// Ends the answer from outside; nothing happens if it has ended already.
@@ -93,10 +106,18 @@ class Generator {
   /// The stop string that was found; empty if none was.
   const std::string& stop_string() const { return stream_.stop(); }
   /// How many of ids() the session has not read: 1 after a token that ended the answer, else 0.
-  /// Between choose() and decode_batch() it is 1 too.
+  /// Between choose() and decode_steps() it is 1 too. With guesses and a model with recurrent
+  /// layers it may be more.
   int64_t n_unread() const;
+  /// Tokens that were guessed and checked, and how many of them were right.
+  int64_t n_drafted() const { return n_drafted_; }
+  int64_t n_accepted() const { return n_accepted_; }
 
  private:
+  class Drafter;
+  int64_t n_ahead() const { return session_.n_past() - n_prompt_ - std::ssize(ids_); }
+  std::span<const float> logits() const;
+  void forget_ahead(int64_t n_ahead);
   std::span<const float> allowed_logits();
   bool end(StopReason reason);
   bool ends_paragraph(std::string_view text);
@@ -108,6 +129,11 @@ class Generator {
   bool has_text_ = false;           // with one_paragraph: a character that is not blank has come
   int n_newlines_ = 0;              // since the last such character
   int64_t n_prompt_;                // tokens that the session had read before the answer
+  std::unique_ptr<Drafter> drafter_;  // with SessionOptions::draft
+  std::vector<int32_t> step_;         // next_tokens()
+  int64_t n_guessed_ = 0, n_right_ = 0;  // of them
+  int64_t n_read_in_step_ = 0;           // step_'s size once it has been read
+  int64_t n_drafted_ = 0, n_accepted_ = 0;
   std::vector<size_t> end_tokens_;  // with ignore_eos
   std::vector<float> logits_;       // [n_vocab] without end_tokens_, if there are any
   std::vector<int32_t> ids_;

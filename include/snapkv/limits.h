@@ -13,6 +13,8 @@ namespace snapkv {
 inline constexpr int64_t kMostTokens = int64_t{1} << 30;
 /// SessionOptions::chunk
 inline constexpr int64_t kMostChunk = int64_t{1} << 20;
+/// Tokens that one decode step appends to a session.
+inline constexpr int64_t kMostStepTokens = 16;
 /// SessionOptions::decode_reserve
 inline constexpr int64_t kMostReserve = int64_t{1} << 20;
 /// Heads of one layer.

@@ -66,6 +66,8 @@ class Sampler {
   int32_t sample(std::span<const float> logits);
   /// Adds tokens (the prompt's) to the penalties' history.
   void accept(std::span<const int32_t> tokens);
+  /// All tokens that were added or picked.
+  const std::vector<int32_t>& history() const;
 
   /// From now on only tokens that the matcher allows are picked, and the matcher advances with
   /// them. The answer continues from the matcher's current state.

@@ -86,8 +86,14 @@ std::vector<int32_t> KvLayer::n_rows() const {
   return n;
 }
 
-void KvLayer::visible_rows(std::vector<HeadRows>& heads) const {
-  for (int h = 0; h < n_head_kv(); ++h) heads.push_back(rows(h));
+void KvLayer::visible_rows(std::vector<HeadRows>& heads, int32_t n_later) const {
+  for (int h = 0; h < n_head_kv(); ++h) heads.push_back({k(h), v(h), n_kv(h) - n_later});
+}
+
+bool KvLayer::keep_first(int32_t n) {
+  roll_back();  // which forgets the new rows, and leaves them where they are
+  for (Head& head : heads_) head.n_kv += n;
+  return true;
 }
 
 std::vector<int32_t> KvLayer::positions(Backend& backend, int head) const {

@@ -50,7 +50,7 @@ class KvLayer : public RowState {
               int64_t most) override;
   bool reuse(const StateShape& shape, int64_t n) override;
   std::vector<int32_t> n_rows() const override;
-  void visible_rows(std::vector<HeadRows>& heads) const override;
+  void visible_rows(std::vector<HeadRows>& heads, int32_t n_later = 0) const override;
   std::vector<int32_t> positions(Backend& backend, int head) const override;
   bool has_views() const override;
   Views views() const override;
@@ -59,6 +59,7 @@ class KvLayer : public RowState {
   bool take(RowState& all, int64_t n) override;
   void snapshot() override { saved_ = heads_; }
   void roll_back() override { heads_ = saved_; }
+  bool keep_first(int32_t n) override;
   void save(Backend& backend, const ByteSink& out) const override;
   size_t saved_bytes() const override;
   size_t most_saved_bytes(int64_t n) const override;
@@ -82,6 +83,10 @@ class KvLayer : public RowState {
 
  protected:
   void allocate(Backend& backend, std::span<const int32_t> capacity);
+  /// How many rows of a head keep_last() has dropped since the snapshot. They are still there.
+  int32_t n_dropped(int head) const {
+    return static_cast<int32_t>(heads_[head].first - saved_[head].first);
+  }
 
  private:
   /// The rows that a head has. append() and keep_last() move no rows, so restoring the heads undoes

@@ -24,6 +24,19 @@ class WindowLayer final : public KvLayer {
     KvLayer::append(backend, k, v, pos);
     keep_last(window_);
   }
+  void visible_rows(std::vector<HeadRows>& heads, int32_t n_later = 0) const override {
+    if (n_later == 0) return KvLayer::visible_rows(heads);
+    for (int h = 0; h < n_head_kv(); ++h) {
+      const int32_t n = std::min(window_, n_kv(h) + n_dropped(h) - n_later);
+      const int32_t slot = n_kv(h) - n_later - n;  // below 0: of a row that later tokens don't see
+      heads.push_back({k(h, slot), v(h, slot), n});
+    }
+  }
+  bool keep_first(int32_t n) override {
+    KvLayer::keep_first(n);
+    keep_last(window_);
+    return true;
+  }
   void keep(Backend& backend, const RowState& all, const Selection&, int32_t reserve) override {
     std::vector<int32_t> first, capacity;
     for (const int32_t n : all.n_rows()) {

@@ -103,6 +103,10 @@ class LayerState {
   /// there was none. Neither fails nor allocates.
   virtual void snapshot() = 0;
   virtual void roll_back() = 0;
+  /// Of the tokens that were appended since the last snapshot(), forgets all but the first n. False,
+  /// and nothing has changed, if it cannot: roll_back() forgets all of them. Neither fails nor
+  /// allocates.
+  virtual bool keep_first(int32_t n) = 0;
 
   // ---- files
   /// Gives a sink the content of the state's block, which has saved_bytes().
@@ -155,8 +159,9 @@ class RowState : public LayerState {
   virtual std::vector<int32_t> n_rows() const = 0;
   /// The largest of them.
   int32_t most_rows() const;
-  /// Adds the rows of each head that the next token sees.
-  virtual void visible_rows(std::vector<HeadRows>& heads) const = 0;
+  /// Adds the rows of each head that the last token sees or, of the tokens that were appended since
+  /// the last snapshot(), the one that n_later others have followed.
+  virtual void visible_rows(std::vector<HeadRows>& heads, int32_t n_later = 0) const = 0;
   /// True positions of the rows of a head, ascending.
   virtual std::vector<int32_t> positions(Backend& backend, int head) const = 0;
   /// Whether policies can read it: its type is not quantized, and all heads have the same capacity.

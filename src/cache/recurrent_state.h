@@ -52,6 +52,7 @@ class RecurrentState final : public LayerState {
   /// Undoes one step.
   void snapshot() override;
   void roll_back() override;
+  bool keep_first(int32_t) override { return false; }
 
   /// The marks and, unless one of them is after as many tokens, the state as it is now.
   void save(Backend& backend, const ByteSink& out) const override;

@@ -144,6 +144,21 @@ const OptionTable<SessionOptions>& session_option_table() {
                                    .help = "Rows allocated at once for generated tokens",
                                    .least = 1,
                                    .most = kMostReserve}),
+       word_option(&O::draft,
+                   {.name = "draft",
+                    .help = "Guess several tokens and check them in one step; the answer stays the "
+                            "same; lookup: those that came after the last ones where these stood "
+                            "before, for quotes, edited code and structured data"},
+                   {"off", "lookup"}),
+       option(&O::draft_max, {.name = "draft_max",
+                              .help = "Most tokens guessed for a step; fewer where that is faster",
+                              .least = 1,
+                              .most = kMostStepTokens - 1}),
+       option(&O::draft_min, {.name = "draft_min",
+                              .help = "As many guessed tokens are checked at least, even where that "
+                                      "is slower",
+                              .least = 0,
+                              .most = kMostStepTokens - 1}),
        bytes_option(&O::memory_limit,
                     {.name = "memory_limit",
                      .help = "Refuse prompts that would need more, as in 8G; 0: what the system "

@@ -7,6 +7,7 @@
 #include "engine/core/kv_types.h"
 #include "engine/core/session_impl.h"
 #include "engine/core/sessions_in_use.h"
+#include "engine/decode/decode_step.h"
 #include "engine/session_options.h"
 
 namespace snapkv {
@@ -69,6 +70,25 @@ std::span<const float> Session::logits() const {
   return state().logits.values().last(n_vocab);
 }
 
+int64_t Session::decode_room() const {
+  return state().layers.empty() ? 0 : snapkv::decode_room(state());
+}
+
+int64_t Session::keep_decoded(int64_t n) {
+  Impl* const self = &state();
+  const SessionsInUse in_use({&self, 1}, "keep_decoded");
+  return snapkv::keep_decoded(*self, n);
+}
+
+std::span<const float> Session::step_logits(int64_t i) const {
+  if (i < 0 || i >= state().n_run) {
+    fail(ErrorCode::kUsage, "step_logits({}): the last step has logits of {} tokens", i,
+         state().n_run);
+  }
+  const size_t n_vocab = state().info().n_vocab;
+  return state().run_logits.values().subspan((i + 1) * n_vocab, n_vocab);
+}
+
 std::span<const float> Session::prefill_logits(int64_t i) const {
   const size_t n_vocab = state().info().n_vocab;
   const int64_t n = std::ssize(state().logits.values()) / state().info().n_vocab;
@@ -119,9 +139,16 @@ void Session::reset() {
   state().queries = {};
   state().trace = {};
   state().logits.clear();
+  state().run_logits.clear();
+  state().n_run = 0;
   state().n_past = 0;
   state().stats = {};
   state().meter.peak = state().meter.now;
+}
+
+QueryRing Session::Impl::make_query_ring() const {
+  const int n_spare = options.draft == Draft::off ? 0 : static_cast<int>(most_step_tokens());
+  return QueryRing(backend(), query_floats(architecture().spec()), policy->window_size(), n_spare);
 }
 
 void Session::Impl::add_to_history(int il, const RowState& source, std::span<const int32_t> first) {

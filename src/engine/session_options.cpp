@@ -106,6 +106,10 @@ CheckedOptions check_session_options(const SessionOptions& options, const ModelI
   if (options.kv_memory > 0) checked.options.kv.budget = budget_in_memory(options, info);
   checked.policy = Policy::make(checked.options.kv);
   check_decode_limit(checked.options, *checked.policy);
+  if (options.draft_min > options.draft_max) {
+    fail(ErrorCode::kUsage, "{} is {}; it must be at most {}, which is {}",
+         OptionName("draft_min"), options.draft_min, OptionName("draft_max"), options.draft_max);
+  }
   return checked;
 }
 

@@ -17,6 +17,8 @@ void generate(Session& session, Sampler& sampler, const GeneratorOptions& limits
   const auto add_rest = [&] {
     if (const std::string rest = generator.rest(); !rest.empty()) add(rest);
     generation.stop = generator.stop_string();
+    generation.n_drafted += generator.n_drafted();
+    generation.n_accepted += generator.n_accepted();
   };
   try {
     while (generator.step()) {

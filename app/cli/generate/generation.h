@@ -17,6 +17,8 @@ struct Generation {
   std::string text;          ///< valid UTF-8, without the stop string
   std::string stop;          ///< the stop string that was found
   StopReason stop_reason = StopReason::length;
+  int64_t n_drafted = 0;   ///< tokens that were guessed and checked (SessionOptions::draft)
+  int64_t n_accepted = 0;  ///< of them, those that were right
 };
 
 /// Called after every token with the text that has become certain since the last call (TextStream),

@@ -204,6 +204,10 @@ Json timings_json(const RunReport& r) {
         {"gather", s.gather_seconds}}},
   };
   if (r.first_token_seconds) json["first_token_seconds"] = *r.first_token_seconds;
+  if (r.session.draft != Draft::off) {
+    json["drafted"] = r.generation.n_drafted;
+    json["accepted"] = r.generation.n_accepted;
+  }
   return json;
 }
 
@@ -275,6 +279,12 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
         row(plural(std::ssize(r.generation.ids), "token"), end.decode_seconds,
             fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds), stop_note(r))),
         colour);
+    if (r.session.draft != Draft::off) {
+      text += line("guessed",
+                   fmt::format("{}, of which {} were right",
+                               plural(r.generation.n_drafted, "token"), r.generation.n_accepted),
+                   colour);
+    }
     if (r.first_token_seconds) {
       text += line("first token", row("", *r.first_token_seconds, "from the start of the prompt"),
                    colour);

@@ -149,6 +149,8 @@ AnswerTimes Answers::times() const {
     times.n_reasoning += choice.n_reasoning;
     if (!choice.end) continue;
     times.n_generated += choice.end->n_generated;
+    times.n_drafted += choice.end->n_drafted;
+    times.n_accepted += choice.end->n_accepted;
     times.answer_seconds = std::max(times.answer_seconds, choice.end->seconds);
   }
   return times;

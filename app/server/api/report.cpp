@@ -41,20 +41,34 @@ Json usage_json(const AnswerTimes& times) {
           {"completion_tokens", times.n_generated},
           {"total_tokens", times.n_prompt + times.n_generated},
           {"prompt_tokens_details", {{"cached_tokens", times.n_reused}}},
-          {"completion_tokens_details", {{"reasoning_tokens", times.n_reasoning}}}};
+          {"completion_tokens_details", answer_details_json(times)}};
+}
+
+Json answer_details_json(const AnswerTimes& times) {
+  Json json = {{"reasoning_tokens", times.n_reasoning}};
+  if (times.n_drafted > 0) {
+    json["accepted_prediction_tokens"] = times.n_accepted;
+    json["rejected_prediction_tokens"] = times.n_drafted - times.n_accepted;
+  }
+  return json;
 }
 
 Json timings_json(const AnswerTimes& times) {
   const int64_t n_read = times.n_prompt - times.n_reused;
-  return {{"cache_n", times.n_reused},
-          {"prompt_n", n_read},
-          {"prompt_ms", times.prompt_seconds * 1e3},
-          {"prompt_per_token_ms", per_token_ms(n_read, times.prompt_seconds)},
-          {"prompt_per_second", rate(n_read, times.prompt_seconds)},
-          {"predicted_n", times.n_generated},
-          {"predicted_ms", times.answer_seconds * 1e3},
-          {"predicted_per_token_ms", per_token_ms(times.n_generated, times.answer_seconds)},
-          {"predicted_per_second", rate(times.n_generated, times.answer_seconds)}};
+  Json json = {{"cache_n", times.n_reused},
+               {"prompt_n", n_read},
+               {"prompt_ms", times.prompt_seconds * 1e3},
+               {"prompt_per_token_ms", per_token_ms(n_read, times.prompt_seconds)},
+               {"prompt_per_second", rate(n_read, times.prompt_seconds)},
+               {"predicted_n", times.n_generated},
+               {"predicted_ms", times.answer_seconds * 1e3},
+               {"predicted_per_token_ms", per_token_ms(times.n_generated, times.answer_seconds)},
+               {"predicted_per_second", rate(times.n_generated, times.answer_seconds)}};
+  if (times.n_drafted > 0) {
+    json["draft_n"] = times.n_drafted;
+    json["draft_n_accepted"] = times.n_accepted;
+  }
+  return json;
 }
 
 Json progress_json(const PromptProgress& progress) {

@@ -11,11 +11,15 @@ namespace snapkv::server {
 struct AnswerTimes {
   int64_t n_prompt = 0, n_reused = 0, n_stored = 0, n_generated = 0;
   int64_t n_reasoning = 0;  ///< of those that were generated, about
+  int64_t n_drafted = 0, n_accepted = 0;
   double prompt_seconds = 0, answer_seconds = 0;
 };
 
 /// OpenAI's {"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"}.
 Json usage_json(const AnswerTimes& times);
+/// Details of an answer's tokens as OpenAI's usage has them: reasoning_tokens and, where tokens were
+/// guessed, accepted_prediction_tokens and rejected_prediction_tokens.
+Json answer_details_json(const AnswerTimes& times);
 /// llama-server's {"cache_n", "prompt_n", "prompt_ms", ...}.
 Json timings_json(const AnswerTimes& times);
 /// llama-server's {"total", "cache", "processed", "time_ms"}.

@@ -164,7 +164,7 @@ class ResponseAnswers : public Answers {
                      {"input_tokens_details",
                       {{"cached_tokens", all.n_reused}, {"cache_write_tokens", all.n_stored}}},
                      {"output_tokens", all.n_generated},
-                     {"output_tokens_details", {{"reasoning_tokens", all.n_reasoning}}},
+                     {"output_tokens_details", answer_details_json(all)},
                      {"total_tokens", all.n_prompt + all.n_generated}};
     add_reports(json);
     return json;

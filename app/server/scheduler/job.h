@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
@@ -50,7 +51,7 @@ struct Job {
   double compress_seconds_before = 0;        // of a kept session
   std::vector<AnswerPart::Token> scores;     // of the prompt's tokens, where they are wanted
 
-  std::vector<RunningAnswer> answers;
+  std::deque<RunningAnswer> answers;
   int64_t paid_tokens = 0;  // of each answer, tokens that `memory` has room for
 
   bool expired() const { return request.timeout > 0 && seconds_since(submitted) > request.timeout; }

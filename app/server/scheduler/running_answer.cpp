@@ -53,6 +53,9 @@ RunningAnswer::RunningAnswer(std::unique_ptr<Session> session, const Request& re
       n_prompt_(session_->n_past()),
       watch_(request.make_watch ? request.make_watch() : nullptr),
       generator_(*session_, sampler_, generator_options(most_tokens)) {
+  if (request.document != nullptr && request.document->rows != nullptr) {
+    sampler_.accept(request.document->rows->tokens());
+  }
   sampler_.accept(request.prompt.tokens);
   if (!request.citable.empty()) session_->trace_answer();
   if (request.grammar) {
@@ -117,6 +120,12 @@ void RunningAnswer::choose(RequestUpdates& client) {
   if (generator_.done()) end(client);
 }
 
+int64_t RunningAnswer::choose_all(RequestUpdates& client) {
+  const int64_t n_before = n_generated();
+  while (!done() && !generator_.must_read()) choose(client);
+  return n_generated() - n_before;
+}
+
 void RunningAnswer::report_token(RequestUpdates& client) {
   const Model& model = session_->model();
   const GeneratedToken& token = generator_.token();
@@ -170,7 +179,8 @@ void RunningAnswer::end(RequestUpdates& client) {
   AnswerPart rest{.choice = choice_, .text = generator_.rest(), .tokens = {}};
   if (!rest.text.empty()) client.push(std::move(rest));
   client.push(AnswerEnd{choice_, finish_reason(generator_.stop_reason()), generator_.stop_string(),
-                        n_generated(), seconds(Clock::now() - began_), sources()});
+                        n_generated(), n_drafted(), n_accepted(), seconds(Clock::now() - began_),
+                        sources()});
   ended_ = true;
 }
 

@@ -33,13 +33,19 @@ class RunningAnswer {
   /// Chooses the next token from the session's logits and reports it to the client. Throws as
   /// Sampler::sample().
   void choose(RequestUpdates& client);
+  /// Chooses and reports tokens for as long as the session has read what comes before. Returns how
+  /// many.
+  int64_t choose_all(RequestUpdates& client);
   /// Ends the answer as if it had reached its token limit.
   void end_at_length(RequestUpdates& client);
 
   bool done() const { return ended_; }
-  /// The token that the session must decode next; not valid when done().
-  int32_t next_token() const { return generator_.next_token(); }
+  /// The tokens that the session must decode next; not valid when done().
+  StepTokens next_tokens() { return generator_.next_tokens(); }
   int64_t n_generated() const { return std::ssize(generator_.ids()); }
+  /// Tokens that were guessed and checked, and how many of them were right.
+  int64_t n_drafted() const { return generator_.n_drafted(); }
+  int64_t n_accepted() const { return generator_.n_accepted(); }
   Session& session() { return *session_; }
   /// Longest time between two tokens so far, in seconds.
   double longest_gap() const { return longest_gap_; }

@@ -17,7 +17,6 @@ void Writer::begin(Jobs jobs) {
 void Writer::begin(Job& job) {
   const int64_t most_tokens = job.plan.most_tokens;
   try {
-    job.answers.reserve(job.sessions.size());
     for (size_t i = 0; i < job.sessions.size(); ++i) {
       const Session& session = *job.sessions[i];
       const int64_t room = session.n_ctx() - session.n_past();
@@ -62,10 +61,10 @@ bool Writer::step(bool memory_comes_back) {
 
 void Writer::decode(std::vector<Job*>& jobs, std::vector<RunningAnswer*>& answers) {
   std::vector<Session*> sessions;
-  std::vector<int32_t> tokens;
+  std::vector<StepTokens> tokens;
   for (RunningAnswer* answer : answers) {
     sessions.push_back(&answer->session());
-    tokens.push_back(answer->next_token());
+    tokens.push_back(answer->next_tokens());
   }
   const auto failed = [&](const std::exception& e) {
     if (answers.size() == 1) {
@@ -80,15 +79,17 @@ void Writer::decode(std::vector<Job*>& jobs, std::vector<RunningAnswer*>& answer
     }
   };
   try {
-    decode_batch(sessions, tokens);
+    decode_steps(sessions, tokens);
   } catch (const std::exception& e) {
     return failed(e);
   }
   for (size_t i = 0; i < answers.size(); ++i) {
     if (jobs[i]->failed) continue;
     try {
-      answers[i]->choose(*jobs[i]->client);
-      ++counts_.n_generated_tokens;
+      const int64_t n_drafted = answers[i]->n_drafted(), n_accepted = answers[i]->n_accepted();
+      counts_.n_generated_tokens += answers[i]->choose_all(*jobs[i]->client);
+      counts_.n_drafted_tokens += answers[i]->n_drafted() - n_drafted;
+      counts_.n_accepted_tokens += answers[i]->n_accepted() - n_accepted;
       counts_.longest_gap_seconds =
           std::max(counts_.longest_gap_seconds, answers[i]->longest_gap());
     } catch (const std::exception& e) {
@@ -97,14 +98,17 @@ void Writer::decode(std::vector<Job*>& jobs, std::vector<RunningAnswer*>& answer
   }
 }
 
-/// Reserves memory for more tokens when the reserved memory is used up; returns false if there is
-/// none. The answers, which had no limit of their own, then end, or wait if memory comes back.
+/// Reserves memory for more tokens when the next step may use up what is reserved; returns false if
+/// there is none. The answers, which had no limit of their own, then end, or wait if memory comes back.
 bool Writer::pay_for_next_token(Job& job, bool memory_comes_back) {
   int64_t n_longest = 0;
   for (const RunningAnswer& answer : job.answers) {
     if (!answer.done()) n_longest = std::max(n_longest, answer.n_generated());
   }
-  if (n_longest < job.paid_tokens) return true;
+  const SessionOptions& options = job.request.session;
+  const int64_t most_guessed = options.draft == Draft::off ? 0 : options.draft_max;
+  const bool is_all = job.paid_tokens >= job.plan.most_tokens;
+  if (n_longest + (is_all ? 0 : most_guessed) < job.paid_tokens) return true;
   const int64_t more = std::min(kPaidTokens, job.plan.most_tokens - job.paid_tokens);
   const size_t bytes = static_cast<size_t>(more) * token_bytes(*model_, job.request);
   if (more > 0 && store_.reserve(job.memory, {.running = bytes})) {

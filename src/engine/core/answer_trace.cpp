@@ -92,15 +92,20 @@ AnswerTrace::AnswerTrace(Backend& backend, const ModelSpec& spec, int64_t n_toke
   strongest_.assign(layers_.size(), std::vector<float>(n_tokens));
 }
 
-void AnswerTrace::push(Backend& backend, int il, const void* q) {
+void AnswerTrace::push(Backend& backend, int il, int64_t i, const void* q) {
   const auto found = std::find(layers_.begin(), layers_.end(), il);
   if (found == layers_.end()) return;
-  queries_.push(backend, static_cast<int>(found - layers_.begin()), q);
+  queries_.push(backend, static_cast<int>(found - layers_.begin()), i, q);
 }
 
-void AnswerTrace::advance() {
-  queries_.advance();
-  ++n_pending_;
+void AnswerTrace::advance(int64_t n_tokens) {
+  queries_.advance(n_tokens);
+  n_pending_ += n_tokens;
+}
+
+void AnswerTrace::pop(int64_t n_tokens) {
+  queries_.pop(n_tokens);
+  n_pending_ -= n_tokens;
 }
 
 void AnswerTrace::note(int k, int32_t position, float attention) {

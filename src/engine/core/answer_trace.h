@@ -22,11 +22,14 @@ class AnswerTrace {
   AnswerTrace(Backend& backend, const ModelSpec& spec, int64_t n_tokens);
 
   explicit operator bool() const { return !layers_.empty(); }
-  /// Keeps the query q [n_head, head_dim] f32 of the token that is being decoded, if layer il is
-  /// one of those that are looked at. Call advance() after the step.
-  void push(Backend& backend, int il, const void* q);
-  void advance();
-  bool is_full() const { return n_pending_ == kPiece; }
+  /// Keeps the query q [n_head, head_dim] f32 of the i-th token that is being decoded, if layer il
+  /// is one of those that are looked at. Call advance() after the step.
+  void push(Backend& backend, int il, int64_t i, const void* q);
+  void advance(int64_t n_tokens);
+  /// Forgets the queries of the last n tokens.
+  void pop(int64_t n_tokens);
+  /// How many more tokens it has room for.
+  int64_t room() const { return kPiece - n_pending_; }
 
   /// The layers whose pending queries must be voted with before more of them come.
   const std::vector<int>& layers() const { return layers_; }

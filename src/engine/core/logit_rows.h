@@ -28,11 +28,15 @@ class LogitRows {
     *this = {};
     storage_ = memory.allocate_host(n * sizeof(float), kLabel);
   }
-  /// Copies values, for which there must be room. In a dry run only their number counts.
-  void assign(const DeviceMemory& memory, std::span<const float> values) {
-    SNAPKV_CHECK(values.size_bytes() <= storage_.bytes());
-    n_ = values.size();
-    if (memory.computes()) std::copy(values.begin(), values.end(), this->values().begin());
+  /// Copies values and, after them, those of `more`; there must be room for all. In a dry run only
+  /// their number counts.
+  void assign(const DeviceMemory& memory, std::span<const float> values,
+              std::span<const float> more = {}) {
+    SNAPKV_CHECK(values.size_bytes() + more.size_bytes() <= storage_.bytes());
+    n_ = values.size() + more.size();
+    if (!memory.computes()) return;
+    const auto end = std::copy(values.begin(), values.end(), this->values().begin());
+    std::copy(more.begin(), more.end(), end);
   }
   void clear() { *this = {}; }
 

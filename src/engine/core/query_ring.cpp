@@ -6,12 +6,15 @@
 
 namespace snapkv {
 
-QueryRing::QueryRing(Backend& backend, std::vector<int64_t> token_floats, int window_size)
-    : window_size_(window_size), token_floats_(std::move(token_floats)) {
+QueryRing::QueryRing(Backend& backend, std::vector<int64_t> token_floats, int window_size,
+                     int n_spare)
+    : window_size_(window_size),
+      n_slots_(window_size + n_spare),
+      token_floats_(std::move(token_floats)) {
   int64_t n = 0;
   for (const int64_t floats : token_floats_) {
     first_.push_back(n);
-    n += floats * window_size;
+    n += floats * n_slots_;
   }
   storage_ = backend.allocate(n * sizeof(float), kLabel);
 }
@@ -21,24 +24,30 @@ void QueryRing::fill(Backend& backend, int il, const Tensor& q) {
   SNAPKV_CHECK(1 <= n && n <= window_size_);
   backend.copy(slot(il, 0), q.data, n * token_floats_[il] * sizeof(float));
   size_ = n;
-  next_ = n % window_size_;
+  next_ = n % n_slots_;
 }
 
-void QueryRing::push(Backend& backend, int il, const void* q) {
-  backend.copy(slot(il, next_), q, token_floats_[il] * sizeof(float));
+void QueryRing::push(Backend& backend, int il, int64_t i, const void* q) {
+  backend.copy(slot(il, (next_ + i) % n_slots_), q, token_floats_[il] * sizeof(float));
 }
 
-void QueryRing::advance() {
-  size_ = std::min(size_ + 1, window_size_);
-  next_ = (next_ + 1) % window_size_;
+void QueryRing::advance(int64_t n_tokens) {
+  size_ = std::min(size_ + n_tokens, n_slots_);
+  next_ = (next_ + n_tokens) % n_slots_;
+}
+
+void QueryRing::pop(int64_t n_tokens) {
+  SNAPKV_CHECK(0 <= n_tokens && n_tokens <= size_);
+  size_ -= n_tokens;
+  next_ = (next_ + n_slots_ - n_tokens) % n_slots_;
 }
 
 Buffer QueryRing::last(Backend& backend, int il, int64_t n) const {
-  SNAPKV_CHECK(1 <= n && n <= size_);
+  SNAPKV_CHECK(1 <= n && n <= size());
   const size_t token = token_floats_[il] * sizeof(float);
   Buffer out = backend.allocate(n * token, "queries of the window");
-  const int64_t first = (next_ + window_size_ - n) % window_size_;
-  const int64_t until_wrap = std::min(n, window_size_ - first);
+  const int64_t first = (next_ + n_slots_ - n) % n_slots_;
+  const int64_t until_wrap = std::min(n, n_slots_ - first);
   char* to = static_cast<char*>(out.data());
   backend.copy(to, slot(il, first), until_wrap * token);
   backend.copy(to + until_wrap * token, slot(il, 0), (n - until_wrap) * token);

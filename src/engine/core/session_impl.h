@@ -49,6 +49,9 @@ struct Session::Impl {
   LogitRows logits;  // [n_logits, n_vocab]; the last row is the last token's
   SessionStats stats;
 
+  int64_t n_run = 0;     // tokens of the last decode step, which keep_decoded() can still forget
+  LogitRows run_logits;  // [1 + n_run, n_vocab] if n_run > 1: before the step and after each token
+
   // memory of decode(), reused from step to step
   ActivationBuffer decode_buffers;
   Buffer decode_x;          // [n_seq, n_embd] f32
@@ -60,6 +63,12 @@ struct Session::Impl {
   const ModelInfo& info() const { return *parts.info; }
   Backend& backend() const { return *parts.backend; }
   const Architecture& architecture() const { return *parts.architecture; }
+  /// The most tokens of a decode step for which memory is planned.
+  int64_t most_step_tokens() const {
+    return options.draft == Draft::off ? 1 : 1 + options.draft_max;
+  }
+  /// An empty ring for the queries of the policy's window and, with drafts, of a step's tokens.
+  QueryRing make_query_ring() const;
   /// Whether decoding may compress the cache again.
   bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
   bool has_history(int il) const { return il < std::ssize(history) && history[il] != nullptr; }

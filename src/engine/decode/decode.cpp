@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One decode step for a batch of sequences: weights are read once for all of them, and each
-// sequence attends to its own rows.
+// One decode step for a batch of sequences, of one token or several each: weights are read once for
+// all of them, and each sequence attends to its own rows.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -21,13 +21,14 @@ namespace {
 /// Undoes a step that fails, so that an Error leaves every session as it was.
 class StepRollback {
  public:
-  explicit StepRollback(std::span<Session::Impl* const> sessions) : sessions_(sessions) {}
+  StepRollback(std::span<Session::Impl* const> sessions, std::span<const StepTokens> tokens)
+      : sessions_(sessions), tokens_(tokens) {}
   ~StepRollback() {
     const int64_t n_seq = std::ssize(sessions_);
     for (int64_t i = 0; i < n_changed_; ++i) {
       Session::Impl& session = *sessions_[i % n_seq];
       session.layers[i / n_seq]->roll_back();
-      if (i < n_seq) session.queries.drop_pushed();
+      if (i < n_seq) session.queries.drop_pushed(std::ssize(tokens_[i]));
     }
   }
   StepRollback(const StepRollback&) = delete;
@@ -43,18 +44,21 @@ class StepRollback {
 
  private:
   std::span<Session::Impl* const> sessions_;
+  std::span<const StepTokens> tokens_;
   int64_t n_changed_ = 0;  // pairs of a layer and a session
 };
 
-/// Appends each sequence's new row to its own cache and attends to that cache alone.
+/// Appends each sequence's new rows to its own cache and attends to that cache alone.
 class DecodeAttentionStep final : public AttentionStep {
  public:
   DecodeAttentionStep(Backend& backend, const Architecture& architecture,
-                      std::span<Session::Impl* const> sessions, std::span<const int32_t> pos,
-                      std::vector<HeadRows>& heads, StepRollback& rollback)
+                      std::span<Session::Impl* const> sessions, std::span<const StepTokens> tokens,
+                      std::span<const int32_t> pos, std::vector<HeadRows>& heads,
+                      StepRollback& rollback)
       : backend_(backend),
         architecture_(architecture),
         sessions_(sessions),
+        tokens_(tokens),
         pos_(pos),
         heads_(heads),
         rollback_(rollback) {}
@@ -64,15 +68,18 @@ class DecodeAttentionStep final : public AttentionStep {
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
     const LayerSpec& spec = architecture_.layer_spec(il_);
     heads_.clear();
+    int64_t begin = 0;
     for (int64_t s = 0; s < std::ssize(sessions_); ++s) {
+      const int64_t n = std::ssize(tokens_[s]);
       RowState& layer = sessions_[s]->layers[il_]->rows();
       rollback_.before(layer);
-      layer.append(backend_, k.slice(s, s + 1), v.slice(s, s + 1), pos_.subspan(s, 1));
-      layer.visible_rows(heads_);
-      QueryRing& queries = sessions_[s]->queries;
-      if (queries) queries.push(backend_, il_, q.at<const void>(s));
-      AnswerTrace& trace = sessions_[s]->trace;
-      if (trace) trace.push(backend_, il_, q.at<const void>(s));
+      layer.append(backend_, k.slice(begin, begin + n), v.slice(begin, begin + n),
+                   pos_.subspan(begin, n));
+      for (int64_t i = 0; i < n; ++i) {
+        layer.visible_rows(heads_, static_cast<int32_t>(n - 1 - i));
+        keep_query(*sessions_[s], i, q.at<const void>(begin + i));
+      }
+      begin += n;
     }
     DecodeAttention a;
     a.q = q;
@@ -87,21 +94,30 @@ class DecodeAttentionStep final : public AttentionStep {
   }
 
  private:
+  /// Keeps the query of the i-th of a session's tokens, if anything wants it.
+  void keep_query(Session::Impl& session, int64_t i, const void* q) {
+    if (session.queries) session.queries.push(backend_, il_, i, q);
+    if (session.trace) session.trace.push(backend_, il_, i, q);
+  }
+
   Backend& backend_;
   const Architecture& architecture_;
   std::span<Session::Impl* const> sessions_;
+  std::span<const StepTokens> tokens_;
   std::span<const int32_t> pos_;
   std::vector<HeadRows>& heads_;
   StepRollback& rollback_;
   int il_ = 0;
 };
 
-/// The rows of each session in layer il: one. In a layer without rows, its state before the step
-/// and the memory for the state after it.
-void begin_layer(std::span<Session::Impl* const> sessions, int il, StepRollback& rollback,
-                 std::vector<SequenceRows>& sequences) {
+/// The rows of each session in layer il: one for each token. In a layer without rows, its state
+/// before the step and the memory for the state after it.
+void begin_layer(std::span<Session::Impl* const> sessions, std::span<const StepTokens> tokens,
+                 int il, StepRollback& rollback, std::vector<SequenceRows>& sequences) {
+  int64_t begin = 0;
   for (int64_t s = 0; s < std::ssize(sessions); ++s) {
-    sequences[s] = {.begin = s, .end = s + 1};
+    sequences[s] = {.begin = begin, .end = begin + std::ssize(tokens[s])};
+    begin = sequences[s].end;
     RecurrentState* const state = sessions[s]->layers[il]->as_recurrent();
     if (state == nullptr) continue;
     rollback.before(*state);
@@ -110,7 +126,25 @@ void begin_layer(std::span<Session::Impl* const> sessions, int il, StepRollback&
   }
 }
 
-void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens) {
+/// Throws unless session i can append these tokens.
+void check_tokens(const Session::Impl& s, StepTokens tokens, size_t i) {
+  const int64_t n = std::ssize(tokens);
+  if (n == 0) fail(ErrorCode::kUsage, "decode: there is no token for session {}", i);
+  for (const int32_t token : tokens) {
+    if (token >= 0 && token < s.info().n_vocab) continue;
+    fail(ErrorCode::kUsage, "decode: token {} is not in the vocabulary of {} tokens", token,
+         s.info().n_vocab);
+  }
+  if (s.n_past + n > s.n_ctx) {
+    fail(ErrorCode::kContextExceeded, "the context of {} tokens is full", s.n_ctx);
+  }
+  if (n > decode_room(s)) {
+    fail(ErrorCode::kUsage, "decode: {} tokens for session {}, which has room for {} in a step", n,
+         i, decode_room(s));
+  }
+}
+
+void check_step(std::span<Session::Impl* const> sessions, std::span<const StepTokens> tokens) {
   if (sessions.empty() || sessions.size() != tokens.size()) {
     fail(ErrorCode::kUsage, "decode: {} sessions and {} tokens", sessions.size(), tokens.size());
   }
@@ -124,29 +158,23 @@ void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_
     if (std::count(sessions.begin(), sessions.end(), &s) != 1) {
       fail(ErrorCode::kUsage, "decode: session {} is in the batch twice", i);
     }
-    if (tokens[i] < 0 || tokens[i] >= s.info().n_vocab) {
-      fail(ErrorCode::kUsage, "decode: token {} is not in the vocabulary of {} tokens", tokens[i],
-           s.info().n_vocab);
-    }
-    if (s.n_past + 1 > s.n_ctx) {
-      fail(ErrorCode::kContextExceeded, "the context of {} tokens is full", s.n_ctx);
-    }
+    check_tokens(s, tokens[i], i);
   }
 }
 
 /// Allocates the step's memory, which the first session owns; it never shrinks.
-void ensure_memory(Session::Impl& first, int64_t n_seq) {
+void ensure_memory(Session::Impl& first, int64_t n_tokens) {
   const ModelConfig& config = first.architecture().config();
-  first.decode_buffers.ensure(first.backend(), first.architecture().activations(), n_seq,
+  first.decode_buffers.ensure(first.backend(), first.architecture().activations(), n_tokens,
                               DType::f32);
-  if (n_seq <= first.decode_rows) return;
+  if (n_tokens <= first.decode_rows) return;
   const auto allocate = [&](int64_t n_cols) {
-    return first.backend().allocate(n_seq * n_cols * sizeof(float), LogitRows::kLabel);
+    return first.backend().allocate(n_tokens * n_cols * sizeof(float), LogitRows::kLabel);
   };
   first.decode_x = allocate(config.n_embd);
   first.decode_logits = allocate(config.n_vocab);
-  first.step_logits = LogitRows(first.backend(), n_seq * config.n_vocab);
-  first.decode_rows = n_seq;
+  first.step_logits = LogitRows(first.backend(), n_tokens * config.n_vocab);
+  first.decode_rows = n_tokens;
 }
 
 /// Brackets the ops of a step; tells the backend if not all of them were completed.
@@ -170,19 +198,20 @@ class BackendStep {
 
 /// The shape of a step as Backend::begin_step takes it: a hash of the addresses and numbers that
 /// the step's ops receive.
-uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
-                    const Tensor& logits) {
+uint64_t step_shape(std::span<Session::Impl* const> sessions, std::span<const StepTokens> tokens,
+                    const Tensor& x, const Tensor& logits) {
   Fnv1a hash;
   hash.add(reinterpret_cast<uintptr_t>(x.data));
   hash.add(reinterpret_cast<uintptr_t>(logits.data));
   hash.add(reinterpret_cast<uintptr_t>(sessions[0]->decode_buffers.data()));
   hash.add(sessions.size());
+  for (const StepTokens& of_session : tokens) hash.add(of_session.size());
   hash.add(static_cast<uint64_t>(sessions[0]->options.kv_type));
   for (int64_t il = 0; il < std::ssize(sessions[0]->layers); ++il) {
     int32_t most = 0;  // the most rows that the step's attention sees
-    for (const Session::Impl* s : sessions) {
-      if (const RowState* rows = s->layers[il]->as_rows()) {
-        most = std::max(most, rows->most_rows() + 1);
+    for (size_t i = 0; i < sessions.size(); ++i) {
+      if (const RowState* rows = sessions[i]->layers[il]->as_rows()) {
+        most = std::max(most, rows->most_rows() + static_cast<int32_t>(tokens[i].size()));
       }
     }
     hash.add((most + kStepRows - 1) / kStepRows);
@@ -190,70 +219,118 @@ uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
   return hash.value();
 }
 
-/// Reserves room for a new row in every layer, and with a limit no more than will be used.
-void reserve_rows(Session::Impl& s) {
+/// Reserves room for n new rows in every layer, and with a limit no more than will be used.
+void reserve_rows(Session::Impl& s, int32_t n) {
   for (int il = 0; il < std::ssize(s.layers); ++il) {
     const int64_t step = std::min(s.options.decode_reserve, steps_to_limit(s, il));
-    s.layers[il]->reserve(s.backend(), 1, static_cast<int32_t>(step));
+    s.layers[il]->reserve(s.backend(), n, static_cast<int32_t>(step));
   }
+}
+
+/// Allocates everything that the step needs, before the first change.
+void prepare(Session::Impl& s, int64_t n_tokens) {
+  const int64_t n_vocab = s.architecture().config().n_vocab;
+  if (s.trace && n_tokens > s.trace.room()) vote_pending(s);
+  recompress_at_limit(s);
+  reserve_rows(s, static_cast<int32_t>(n_tokens));
+  s.logits.reserve(s.backend(), n_vocab);
+  if (n_tokens > 1) s.run_logits.reserve(s.backend(), (n_tokens + 1) * n_vocab);
+}
+
+/// Notes that a session has read n more tokens, with their logits [n, n_vocab].
+void advance(Session::Impl& s, std::span<const float> logits, int64_t n, double seconds) {
+  const int64_t n_vocab = s.architecture().config().n_vocab;
+  if (n > 1) {
+    const std::span<const float> before = s.logits.values().last(n_vocab);
+    s.run_logits.assign(s.backend(), before, logits);
+  }
+  s.logits.assign(s.backend(), logits.last(n_vocab));
+  s.n_run = n > 1 ? n : 0;
+  s.n_past += n;
+  if (s.queries) s.queries.advance(n);
+  if (s.trace) s.trace.advance(n);
+  s.stats.n_decoded += n;
+  s.stats.decode_seconds += seconds;
+  s.update_memory_stats();
 }
 
 }  // namespace
 
+int64_t decode_room(const Session::Impl& s) {
+  int64_t room = std::min(kMostStepTokens, s.n_ctx - s.n_past);
+  if (!s.queries) return room;
+  room = std::min(room, std::max<int64_t>(1, s.queries.n_spare()));
+  const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
+  for (int il = 0; il < std::ssize(s.layers); ++il) {
+    const int64_t steps = steps_to_limit(s, il);
+    room = std::min(room, steps > 0 ? steps : tail);  // at 0 the step compresses first
+  }
+  return room;
+}
+
 void decode_batch(std::span<Session* const> batch, std::span<const int32_t> tokens) {
+  std::vector<StepTokens> of_sessions;
+  for (const int32_t& token : tokens) of_sessions.emplace_back(&token, 1);
+  decode_steps(batch, of_sessions);
+}
+
+void decode_steps(std::span<Session* const> batch, std::span<const StepTokens> tokens) {
   const std::vector<Session::Impl*> sessions = Session::states(batch, "decode");
   const SessionsInUse in_use(sessions, "decode");
   check_step(sessions, tokens);
   decode_step(sessions, tokens);
 }
 
-void decode_step(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens) {
+void decode_step(std::span<Session::Impl* const> sessions, std::span<const StepTokens> tokens) {
   const Timer timer;
   Session::Impl& first = *sessions[0];
   Backend& backend = first.backend();
   const Architecture& architecture = first.architecture();
   const ModelConfig& config = architecture.config();
-  const int64_t n_seq = std::ssize(sessions);
 
   // everything that may run out of memory comes before the first change
-  ensure_memory(first, n_seq);
-  std::vector<int32_t> pos;
-  for (Session::Impl* s : sessions) {
-    pos.push_back(static_cast<int32_t>(s->n_past));
-    if (s->trace.is_full()) vote_pending(*s);
-    recompress_at_limit(*s);
-    reserve_rows(*s);
-    s->logits.reserve(backend, config.n_vocab);
+  std::vector<int32_t> ids, pos;
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    ids.insert(ids.end(), tokens[i].begin(), tokens[i].end());
+    for (int64_t t = 0; t < std::ssize(tokens[i]); ++t) {
+      pos.push_back(static_cast<int32_t>(sessions[i]->n_past + t));
+    }
   }
+  const int64_t n = std::ssize(ids);
+  ensure_memory(first, n);
+  for (size_t i = 0; i < sessions.size(); ++i) prepare(*sessions[i], std::ssize(tokens[i]));
 
-  const Tensor x = first.decode_x.view(DType::f32, {n_seq, config.n_embd});
-  const Tensor logits = first.decode_logits.view(DType::f32, {n_seq, config.n_vocab});
+  const Tensor x = first.decode_x.view(DType::f32, {n, config.n_embd});
+  const Tensor logits = first.decode_logits.view(DType::f32, {n, config.n_vocab});
   LinearRunner linear(backend);
-  StepRollback rollback(sessions);
-  DecodeAttentionStep attention(backend, architecture, sessions, pos, first.decode_heads, rollback);
+  StepRollback rollback(sessions, tokens);
+  DecodeAttentionStep attention(backend, architecture, sessions, tokens, pos, first.decode_heads,
+                                rollback);
   // queries are kept by copies, which a step can't hold
   const bool copies = std::any_of(sessions.begin(), sessions.end(),
                                   [](const Session::Impl* s) { return s->queries || s->trace; });
   std::optional<BackendStep> step;
-  if (!copies) step.emplace(backend, step_shape(sessions, x, logits));
-  std::vector<SequenceRows> sequences(n_seq);
+  if (!copies) step.emplace(backend, step_shape(sessions, tokens, x, logits));
+  std::vector<SequenceRows> sequences(sessions.size());
   LayerPass pass;
   pass.sequences = sequences;
   pass.backend = &backend;
   pass.x = x;
   pass.pos = pos;
   pass.n_ctx = first.n_ctx;
-  pass.n_q = pass.n_out = n_seq;
+  pass.n_q = pass.n_out = n;
   pass.attention = &attention;
   pass.linear = &linear;
   pass.buffers = &first.decode_buffers;
-  architecture.embed(tokens, pass);
+  architecture.embed(ids, pass);
   for (int il = 0; il < config.n_layer; ++il) {
     attention.begin(il);
-    begin_layer(sessions, il, rollback, sequences);
+    begin_layer(sessions, tokens, il, rollback, sequences);
     architecture.layer(il, pass);
-    for (Session::Impl* s : sessions) {
-      if (RecurrentState* state = s->layers[il]->as_recurrent()) state->advance(1);
+    for (size_t i = 0; i < sessions.size(); ++i) {
+      if (RecurrentState* state = sessions[i]->layers[il]->as_recurrent()) {
+        state->advance(std::ssize(tokens[i]));
+      }
     }
   }
   architecture.output(backend, x, first.decode_buffers, logits);
@@ -262,21 +339,46 @@ void decode_step(std::span<Session::Impl* const> sessions, std::span<const int32
 
   if (first.parts.weight_pages != nullptr) first.parts.weight_pages->after_step(timer.seconds());
   const double seconds = timer.seconds();
-  const std::span<float> rows = first.step_logits.values().first(n_seq * config.n_vocab);
+  const std::span<float> rows = first.step_logits.values().first(n * config.n_vocab);
   backend.download(rows.data(), logits.data, rows.size_bytes());
   if (backend.computes()) require_finite_logits(rows, config.n_vocab, "a decode step");
   rollback.commit();
-  for (int64_t i = 0; i < n_seq; ++i) {
-    Session::Impl& s = *sessions[i];
-    const auto row = rows.subspan(i * config.n_vocab, config.n_vocab);
-    s.logits.assign(backend, row);
-    s.n_past += 1;
-    if (s.queries) s.queries.advance();
-    if (s.trace) s.trace.advance();
-    s.stats.n_decoded += 1;
-    s.stats.decode_seconds += seconds;
-    s.update_memory_stats();
+  int64_t begin = 0;
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    const int64_t n_tokens = std::ssize(tokens[i]);
+    advance(*sessions[i], rows.subspan(begin * config.n_vocab, n_tokens * config.n_vocab), n_tokens,
+            seconds);
+    sessions[i]->stats.last_step = {n, seconds};
+    begin += n_tokens;
   }
+}
+
+int64_t keep_decoded(Session::Impl& s, int64_t n) {
+  if (n < 0 || n > s.n_run) {
+    fail(ErrorCode::kUsage, "keep_decoded({}): {} tokens can be kept or forgotten", n, s.n_run);
+  }
+  if (n == s.n_run) return n;
+  const bool can_cut = std::all_of(s.layers.begin(), s.layers.end(), [](const auto& layer) {
+    return layer->as_recurrent() == nullptr;
+  });
+  if (!can_cut) n = 0;
+  for (const auto& layer : s.layers) {
+    if (n == 0) {
+      layer->roll_back();
+    } else {
+      SNAPKV_CHECK(layer->keep_first(static_cast<int32_t>(n)));
+    }
+  }
+  const int64_t n_forgotten = s.n_run - n;
+  const int64_t n_vocab = s.info().n_vocab;
+  s.logits.assign(s.backend(), s.run_logits.values().subspan(n * n_vocab, n_vocab));
+  if (s.queries) s.queries.pop(n_forgotten);
+  if (s.trace) s.trace.pop(n_forgotten);
+  s.n_run = n;
+  s.n_past -= n_forgotten;
+  s.stats.n_decoded -= n_forgotten;
+  s.update_memory_stats();
+  return n;
 }
 
 }  // namespace snapkv

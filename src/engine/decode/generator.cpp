@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "snapkv/generator.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/check.h"
+#include "engine/decode/draft_length.h"
+#include "engine/decode/lookup_draft.h"
 #include "snapkv/grammar.h"
 
 namespace snapkv {
@@ -37,6 +40,34 @@ std::string_view name(StopReason reason) {
   return "";
 }
 
+/// Guesses tokens, and decides how many of them are worth a check.
+class Generator::Drafter {
+ public:
+  /// Adds `least` to `most` tokens that may follow `text` to those of a step, if it finds as many.
+  /// Returns how many.
+  int64_t add(std::span<const int32_t> text, int64_t least, int64_t most,
+              std::vector<int32_t>& step) {
+    lookup_.update(text);
+    const LookupDraft::Guess guess = lookup_.guess(most);
+    const int64_t n_guessed = std::ssize(guess.tokens);
+    const int64_t n_others = n_others_ + std::ssize(step) - 1;
+    const int64_t n = std::max(length_.choose(n_guessed, guess.n_matched, n_others),
+                               std::min(least, n_guessed));
+    step.insert(step.end(), guess.tokens.begin(), guess.tokens.begin() + n);
+    return n;
+  }
+  /// After a step with n_own tokens of this answer.
+  void learn(const SessionStats::Step& step, int64_t n_own, int64_t n_guessed, int64_t n_right) {
+    n_others_ = step.n_tokens - n_own;
+    length_.learn(step.n_tokens, step.seconds, n_guessed, n_right);
+  }
+
+ private:
+  LookupDraft lookup_;
+  DraftLength length_;
+  int64_t n_others_ = 0;  // tokens of other answers in the last step
+};
+
 Generator::Generator(Session& session, Sampler& sampler, GeneratorOptions options)
     : session_(session),
       sampler_(sampler),
@@ -44,24 +75,61 @@ Generator::Generator(Session& session, Sampler& sampler, GeneratorOptions option
       stream_(options_.stops),
       n_prompt_(session.n_past()) {
   if (options_.ignore_eos) end_tokens_ = end_tokens(session.model());
+  if (session.options().draft != Draft::off) drafter_ = std::make_unique<Drafter>();
+}
+
+Generator::~Generator() {
+  if (!done()) forget_ahead(n_ahead());
+}
+
+/// Those after the last chosen token: the session's, or those in the middle of its last step.
+std::span<const float> Generator::logits() const {
+  if (n_ahead() <= 0) return session_.logits();
+  return session_.step_logits(std::ssize(step_) - 1 - n_ahead());
 }
 
 std::span<const float> Generator::allowed_logits() {
-  const std::span<const float> logits = session_.logits();
+  const std::span<const float> logits = this->logits();
   if (end_tokens_.empty()) return logits;
   logits_.assign(logits.begin(), logits.end());
   for (const size_t id : end_tokens_) logits_[id] = -std::numeric_limits<float>::infinity();
   return logits_;
 }
 
+/// Lets the session forget the last n_ahead tokens of its step, if there are any.
+void Generator::forget_ahead(int64_t n_ahead) {
+  if (n_ahead > 0) session_.keep_decoded(std::ssize(step_) - n_ahead);
+}
+
+StepTokens Generator::next_tokens() {
+  if (drafter_ != nullptr && n_read_in_step_ > 0) {
+    drafter_->learn(session_.stats().last_step, n_read_in_step_, n_guessed_, n_right_);
+  }
+  n_read_in_step_ = n_guessed_ = n_right_ = 0;
+  step_.assign(ids_.end() - n_unread(), ids_.end());
+  const int64_t room = session_.decode_room();
+  // a token too many is left to decoding, which says why there is no room
+  if (std::ssize(step_) > room) step_.resize(std::max<int64_t>(room, 1));
+  if (drafter_ == nullptr || std::ssize(step_) < n_unread()) return step_;
+  int64_t most = std::min(room, session_.options().draft_max + 1) - std::ssize(step_);
+  if (options_.max_tokens > 0) {
+    most = std::min(most, options_.max_tokens - std::ssize(ids_) - 1);
+  }
+  if (most <= 0) return step_;
+  n_guessed_ = drafter_->add(sampler_.history(), session_.options().draft_min, most, step_);
+  return step_;
+}
+
 bool Generator::end(StopReason reason) {
-  reason_ = reason;
+  stop(reason);
   token_ = {};
   return false;
 }
 
 void Generator::stop(StopReason reason) {
-  if (!done()) reason_ = reason;
+  if (done()) return;
+  reason_ = reason;
+  forget_ahead(n_ahead());
 }
 
 bool Generator::choose() {
@@ -73,14 +141,24 @@ bool Generator::choose() {
     if (grammar->is_complete() && !grammar->can_continue()) return end(StopReason::eos);
   }
   const Model& model = session_.model();
+  const int64_t n_ahead = this->n_ahead();
+  if (n_read_in_step_ == 0 && !step_.empty()) {  // the first token after a step
+    n_read_in_step_ = std::ssize(step_);
+    n_drafted_ += n_guessed_;
+  }
   const int32_t id = sampler_.sample(allowed_logits());
   if (model.is_end_of_generation(id)) return end(StopReason::eos);
-  ids_.push_back(id);
   token_.id = id;
   token_.text = stream_.push(model.piece(id, options_.shows_control_tokens));
   token_.logprobs.reset();
   if (options_.top_logprobs >= 0) {
-    token_.logprobs = token_logprobs(session_.logits(), id, options_.top_logprobs);
+    token_.logprobs = token_logprobs(logits(), id, options_.top_logprobs);
+  }
+  ids_.push_back(id);
+  const bool was_guessed = n_ahead > 0 && step_[std::ssize(step_) - n_ahead] == id;
+  if (was_guessed) {
+    ++n_right_;
+    ++n_accepted_;
   }
   const bool found_end = options_.is_end && options_.is_end(token_.text);
   if (stream_.stopped() || found_end) {
@@ -92,6 +170,8 @@ bool Generator::choose() {
   } else if (n_prompt_ + std::ssize(ids_) > session_.n_ctx()) {
     reason_ = StopReason::context;  // there is no room to read this token
   }
+  // a token that ends the answer has not been read
+  if (!was_guessed || done()) forget_ahead(n_ahead);
   return true;
 }
 
@@ -110,7 +190,11 @@ bool Generator::ends_paragraph(std::string_view text) {
 
 bool Generator::step() {
   if (done()) return false;
-  if (n_unread() > 0) session_.decode(next_token());
+  while (n_unread() > 0) {
+    Session* const session = &session_;
+    const StepTokens tokens = next_tokens();
+    decode_steps({&session, 1}, {&tokens, 1});
+  }
   return choose();
 }
 
@@ -121,6 +205,6 @@ std::string Generator::rest() {
   return text;
 }
 
-int64_t Generator::n_unread() const { return n_prompt_ + std::ssize(ids_) - session_.n_past(); }
+int64_t Generator::n_unread() const { return std::max<int64_t>(0, -n_ahead()); }
 
 }  // namespace snapkv

@@ -228,6 +228,11 @@ struct Sampler::Impl {
     }
   }
 
+  void add(int32_t id) {
+    tokens.push_back(id);
+    history.add(id);
+  }
+
   /// The highest finite logit, ties to the lower id; nothing if none is finite.
   static std::optional<Candidate> best_of(std::span<const float> logits) {
     std::optional<Candidate> best;
@@ -273,7 +278,8 @@ struct Sampler::Impl {
   SamplerConfig config;
   std::optional<GrammarMatcher> grammar;
   Random random;
-  History history;
+  std::vector<int32_t> tokens;  // all, in order
+  History history;              // those that penalties look back at
   std::vector<float> adjusted;        // [n_vocab]
   std::vector<Candidate> candidates;  // at most [n_vocab]
   std::vector<double> weights;        // of the candidates, after temperature
@@ -307,13 +313,15 @@ int32_t Sampler::sample(std::span<const float> logits) {
   const bool greedy = s.config.temperature == 0.0 || s.config.top_k == 1;
   const int32_t id = greedy ? best->id : s.draw(adjusted, best->logit);
   if (s.grammar) s.grammar->accept(id);
-  s.history.add(id);
+  s.add(id);
   return id;
 }
 
 void Sampler::accept(std::span<const int32_t> tokens) {
-  for (const int32_t id : tokens) state().history.add(id);
+  for (const int32_t id : tokens) state().add(id);
 }
+
+const std::vector<int32_t>& Sampler::history() const { return state().tokens; }
 
 void Sampler::set_grammar(GrammarMatcher matcher) { state().grammar = std::move(matcher); }
 

@@ -139,8 +139,7 @@ class Loader {
                    window_size);
     }
     if (window_size == 0) return;
-    ring_ = QueryRing(s_.backend(), query_floats(s_.architecture().spec()),
-                      static_cast<int>(window_size));
+    ring_ = s_.make_query_ring();
   }
   QueryRing take_queries() { return std::move(ring_); }
 
@@ -223,6 +222,7 @@ std::string Session::load(const SavedSessionFile& opened) {
   s.trace = {};
   s.logits = std::move(logits);
   s.n_past = file.saved.n_past;
+  s.n_run = 0;
   s.stats = std::move(stats);
   s.meter.peak = s.meter.now;
   s.update_memory_stats();

@@ -41,7 +41,7 @@ class Rehearsal {
       session->parts.architecture = &sample_;
       session->options = prompt.sessions[i];
       session->policy = std::move(policies_[i]);
-      session->n_ctx = std::max(prompt.n_tokens, prompt.sessions[i].n_ctx);
+      session->n_ctx = std::max(prompt.n_tokens + kMostStepTokens, prompt.sessions[i].n_ctx);
       sessions_.push_back(std::move(session));
     }
   }
@@ -49,9 +49,11 @@ class Rehearsal {
   MemoryPlan run() {
     read();
     for (const auto& session : sessions_) count_kept(*session);
-    const int32_t token = 0;
     Session::Impl* const first = sessions_[0].get();
-    decode_step({&first, 1}, {&token, 1});
+    const std::vector<int32_t> tokens(
+        std::clamp<int64_t>(decode_room(*first), 1, first->most_step_tokens()));
+    const StepTokens step = tokens;
+    decode_step({&first, 1}, {&step, 1});
     plan_.hidden_states = backend_.peak(HiddenStates::kLabel);
     plan_.activations = backend_.peak(ActivationBuffer::kLabel);
     plan_.packed_weights = backend_.peak(kPackedWeights);

@@ -21,8 +21,7 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
   fresh_.resize(n_layer);
   layer_stats_.resize(n_layer);
   if (session.has_decode_limit()) {
-    queries_ = QueryRing(session.backend(), query_floats(session.architecture().spec()),
-                         session.policy->window_size());
+    queries_ = session.make_query_ring();
   }
   if (!session.options.kv_refresh || !session.policy->info().has_budget) return;
   const ModelSpec& spec = session.architecture().spec();
@@ -155,6 +154,7 @@ void PrefillTarget::commit(LogitRows logits, const PrefillTimes& times, const Pr
   session_.trace = {};
   session_.logits = std::move(logits);
   session_.n_past += n_tokens_;
+  session_.n_run = 0;
   SessionStats& stats = session_.stats;
   stats.n_prompt += n_tokens_;
   stats.planned_bytes = plan.planned_bytes;
