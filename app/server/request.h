@@ -182,10 +182,10 @@ struct AnswerEnd {
   FinishReason reason = FinishReason::stop;
   std::string stop;         ///< the stop string that was found; empty for an end token or a limit
   int64_t n_generated = 0;  ///< tokens, without the end token
-  int64_t n_drafted = 0;    ///< tokens that were guessed (SessionOptions::draft)
-  int64_t n_accepted = 0;   ///< of them, those that were right
   double seconds = 0;       ///< since the prompt was read
   std::vector<CitedPassage> sources = {};  ///< in Request::citable
+  int64_t n_drafted = 0;   ///< tokens that were guessed (SessionOptions::draft)
+  int64_t n_accepted = 0;  ///< of them, those that were right
 };
 
 /// The whole request has ended with an error; nothing follows.

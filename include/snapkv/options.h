@@ -23,10 +23,10 @@
 namespace snapkv {
 
 /// Everything that can be set by name. The selection policy is kDefaultPolicy unless kv_policy says
-/// otherwise; seed is 0.
+/// otherwise, tokens are guessed by lookup, and seed is 0.
 struct EngineOptions {
   ModelOptions model = {};
-  SessionOptions session = {.kv = {.name = kDefaultPolicy}};
+  SessionOptions session = {.kv = {.name = kDefaultPolicy}, .draft = Draft::lookup};
   SamplerConfig sampler = {};
   GeneratorOptions answer = {};
 };

@@ -33,6 +33,12 @@ export interface Options {
   chunk?: number;
   /** Rows allocated at once for generated tokens; from 1 to 1048576. Default: 256. */
   decodeReserve?: number;
+  /** Guess several tokens and check them in one step; the answer stays the same; lookup: those that came after the last ones where these stood before, for quotes, edited code and structured data. Default: lookup. */
+  draft?: 'off' | 'lookup';
+  /** Most tokens guessed for a step; fewer where that is faster; from 1 to 15. Default: 7. */
+  draftMax?: number;
+  /** As many guessed tokens are checked at least, even where that is slower; from 0 to 15. Default: 0. */
+  draftMin?: number;
   /** Refuse prompts that would need more, as in 8G; 0: what the system has left; a size from 0 B to 1 EiB, as in 256MiB or 8G. Default: 0. */
   memoryLimit?: number | string;
   /** Keep a long prompt's hidden states in a temporary file in this folder, not in memory; a text. Default: none. */

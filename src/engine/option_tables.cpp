@@ -167,7 +167,7 @@ const OptionTable<SessionOptions>& session_option_table() {
                               .help = "Keep a long prompt's hidden states in a temporary file in "
                                       "this folder, not in memory"}),
        kv_policy_row()},
-      {.kv = {.name = kDefaultPolicy}});
+      {.kv = {.name = kDefaultPolicy}, .draft = Draft::lookup});
   return table;
 }
 

@@ -287,6 +287,17 @@ TEST_F(Formats, CompletionOfSeveralPrompts) {
   EXPECT_EQ(json["kv"]["tokens_kept"], 16);
 }
 
+TEST_F(Formats, GuessedTokensAreCounted) {
+  const auto chat = answers(read_chat_completion, std::string(kChat) + "}");
+  (void)chat->take(AnswerEnd{0, FinishReason::stop, "", 8, 1.5, {}, 7, 5});
+  const Json json = chat->plain();
+  EXPECT_EQ(json["usage"]["completion_tokens_details"],
+            Json::parse(R"({"reasoning_tokens": 0, "accepted_prediction_tokens": 5,
+              "rejected_prediction_tokens": 2})"));
+  EXPECT_EQ(json["timings"]["draft_n"], 7);
+  EXPECT_EQ(json["timings"]["draft_n_accepted"], 5);
+}
+
 TEST_F(Formats, Response) {
   const std::string tools = R"("tools": [{"type": "function", "name": "get", "parameters": {}}])";
   const std::string written =

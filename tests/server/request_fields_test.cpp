@@ -77,6 +77,21 @@ TEST_F(Requests, HaveEveryOptionOfTheSampler) {
   }
 }
 
+TEST_F(Requests, SayWhetherTokensAreGuessed) {
+  for (const auto& [read_exchange, body] : kBodies) {
+    const Request request = read(
+        read_exchange, body + R"(, "draft": "lookup", "draft_max": 3, "draft_min": 1})");
+    EXPECT_EQ(request.session.draft, Draft::lookup);
+    EXPECT_EQ(request.session.draft_max, 3);
+    EXPECT_EQ(request.session.draft_min, 1);
+    EXPECT_EQ(read(read_exchange, body + R"(, "draft": "off"})").session.draft, Draft::off);
+    EXPECT_TRUE(error(read_exchange, body + R"(, "draft": "x"})").starts_with("draft| "));
+    EXPECT_TRUE(error(read_exchange, body + R"(, "draft_max": 16})").starts_with("draft_max| "));
+    EXPECT_NE(error(read_exchange, body + R"(, "draft_max": 3, "draft_min": 4})").find("draft_min"),
+              std::string::npos);
+  }
+}
+
 TEST_F(Requests, ReadVllmsStructuredOutputs) {
   const std::string schema = R"({"type": "integer"})";
   const std::string expected = Grammar::from_json_schema(schema).source();

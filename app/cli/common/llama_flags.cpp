@@ -33,7 +33,8 @@ constexpr const char* kRotation = "positions are rotated as the model's file say
 constexpr const char* kOneDevice = "a model runs on one device as a whole (--device)";
 constexpr const char* kPinning = "start snapkv through taskset or numactl to choose its processors";
 constexpr const char* kPull = "snapkv pull fetches models, and prints the path for -m";
-constexpr const char* kNoDraft = "there is no speculative decoding here";
+constexpr const char* kNoDraft =
+    "there is no second model: --draft lookup guesses from the conversation";
 constexpr const char* kNotInteractive = "this command answers one prompt";
 constexpr const char* kNoLora = "adapters are not supported; merge them into the model's file";
 
@@ -138,7 +139,7 @@ constexpr LlamaFlag kFlags[] = {
     {{"-hff", "--hf-file"}, Action::refuse, kPull},
     {{"-hft", "--hf-token"}, Action::refuse, "snapkv pull reads the token from HF_TOKEN"},
     {{"-cl", "--cache-list"}, Action::refuse, "snapkv models lists the models on this machine"},
-    {{"-md", "--model-draft", "-ngld", "--draft-max"}, Action::refuse, kNoDraft},
+    {{"-md", "--model-draft", "-ngld", "--draft-n"}, Action::refuse, kNoDraft},
     {{"-ctkd", "-ctvd", "-td", "-cd"}, Action::refuse, kNoDraft},
 
     {{"--samplers", "--sampler-seq", "--sampling-seq"},

@@ -138,10 +138,18 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
   add_policy_options(command, settings);
   command.get_option("--kv-ratio")->excludes(command.get_option("--kv-budget"));
   add_table_options(command, session_option_table(), settings.session, kCacheGroup,
-                    {"n_ctx", "kv_policy", "decode_reserve"});
+                    {"n_ctx", "kv_policy", "decode_reserve", "draft", "draft_max", "draft_min"});
   command.get_option("--kv-memory")
       ->excludes(command.get_option("--kv-budget"))
       ->excludes(command.get_option("--kv-ratio"));
+}
+
+void add_draft_options(CLI::App& command, CacheSettings& settings) {
+  settings.session.draft = Draft::lookup;
+  for (const char* name : {"draft", "draft_max", "draft_min"}) {
+    add_table_option(command, session_option_table(), name, settings.session)
+        ->group("Guessed tokens");
+  }
 }
 
 std::vector<SessionOptions> session_options(const CacheSettings& settings, int64_t n_ctx,

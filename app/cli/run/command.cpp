@@ -203,6 +203,7 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
   add_long_option(*app, g.long_mode);
   add_running_options(*app, g.model);
   add_cache_options(*app, g.cache);
+  add_draft_options(*app, g.cache);
   add_sampler_options(*app, g.sampler, g.seed);
   return {app, [s, &common] { return run_run(*s, common); }};
 }

@@ -58,6 +58,17 @@ void read_sampler(const Fields& body, const ApiContext& context, SamplerConfig& 
   }
 }
 
+void read_draft(const Fields& body, SessionOptions& session) {
+  for (const char* name : {"draft", "draft_max", "draft_min"}) {
+    const OptionInfo& info = *session_option_table().find(name);
+    if (const auto value = body.option(info)) session_option_table().set(session, name, *value);
+  }
+  if (session.draft_min > session.draft_max) {
+    body.refuse("draft_min", fmt::format("at most draft_max, which is {}", session.draft_max),
+                Json(session.draft_min));
+  }
+}
+
 }  // namespace
 
 void note_unread(const Fields& body, Request& request) {
@@ -163,6 +174,7 @@ Request read_request(const Fields& body, const ApiContext& context, const char* 
   request.reports_progress = body.boolean("return_progress").value_or(false);
   request.reuses = body.boolean("cache_prompt").value_or(true);  // llama-server's; kv.reuse wins
   request.long_mode = read_long_mode(body, context.options.long_mode);
+  read_draft(body, request.session);
   read_kv(body, context, request);
   return request;
 }

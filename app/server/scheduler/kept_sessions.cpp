@@ -27,7 +27,8 @@ bool equal(const PolicyConfig& a, const PolicyConfig& b) {
 
 bool equal(const SessionOptions& a, const SessionOptions& b) {
   return equal(a.kv, b.kv) && a.kv_memory == b.kv_memory &&
-         a.kv_decode_limit == b.kv_decode_limit && a.kv_type == b.kv_type;
+         a.kv_decode_limit == b.kv_decode_limit && a.kv_type == b.kv_type && a.draft == b.draft &&
+         a.draft_max == b.draft_max && a.draft_min == b.draft_min;
 }
 
 /// Whether the same bytes of the kept prompt count as input in the request. A control token that a

@@ -28,6 +28,13 @@ void RequestRules::complete(Request& request) const {
   }
 }
 
+void RequestRules::complete_saved(Request& request) const {
+  complete(request);
+  request.session.draft = options_.session.draft;
+  request.session.draft_max = options_.session.draft_max;
+  request.session.draft_min = options_.session.draft_min;
+}
+
 RequestPlan RequestRules::plan(const Request& request) const {
   using Kind = Refused::Kind;
   if (request.prompt.tokens.empty()) throw Refused(Kind::bad_request, "the prompt has no tokens");

@@ -18,6 +18,8 @@ class RequestRules {
 
   /// Sets all fields of `request.session` except those that the request may choose.
   void complete(Request& request) const;
+  /// The same for a session from a file, which says nothing of guessed tokens.
+  void complete_saved(Request& request) const;
   /// Plans the memory of a complete request. Throws Refused if it can never be served.
   RequestPlan plan(const Request& request) const;
   /// As RequestEngine::fit().

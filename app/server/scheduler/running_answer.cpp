@@ -179,8 +179,8 @@ void RunningAnswer::end(RequestUpdates& client) {
   AnswerPart rest{.choice = choice_, .text = generator_.rest(), .tokens = {}};
   if (!rest.text.empty()) client.push(std::move(rest));
   client.push(AnswerEnd{choice_, finish_reason(generator_.stop_reason()), generator_.stop_string(),
-                        n_generated(), n_drafted(), n_accepted(), seconds(Clock::now() - began_),
-                        sources()});
+                        n_generated(), seconds(Clock::now() - began_), sources(), n_drafted(),
+                        n_accepted()});
   ended_ = true;
 }
 

@@ -25,7 +25,7 @@ int64_t SlotFiles::restore(const std::string& path) {
   const SavedSession& saved = file.saved();
   Request request;
   request.session = saved.options;
-  rules_.complete(request);
+  rules_.complete_saved(request);
   if (saved.options.kv_type != request.session.kv_type) {
     fail(ErrorCode::kUsage, "{}: its cache is of type {}, this server's are {}", path,
          name(saved.options.kv_type), name(request.session.kv_type));

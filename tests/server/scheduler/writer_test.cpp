@@ -29,6 +29,31 @@ TEST(Writer, WritesEachAnswerAsASessionWould) {
   EXPECT_EQ(parts.stored().n_kept, 0) << "only Reuse::append goes on from compressed caches";
 }
 
+TEST(Writer, WritesTheSameAnswerWithGuessesInFewerSteps) {
+  Parts parts;
+  Request request = request_of(long_text(30), 12);
+  request.ignore_eos = true;
+  const std::string answer = alone(request);
+  // the answer stands in the prompt, so that it can be guessed
+  request = request_of(long_text(30) + answer + long_text(30), 12);
+  request.ignore_eos = true;
+  const std::string plain = alone(request);
+  request.session.draft = Draft::lookup;
+  request.session.draft_min = 4;
+  const auto guessed = parts.add(request), other = parts.add(request_of(long_text(60, 5), 9));
+  for (int i = 0; i < 2; ++i) parts.writer.begin(parts.read());
+  while (!parts.writer.jobs().empty()) EXPECT_TRUE(parts.writer.step(false));
+  const Result result = wait_for(*guessed);
+  EXPECT_EQ(result.texts[0], plain);
+  EXPECT_EQ(wait_for(*other).texts[0], alone(request_of(long_text(60, 5), 9)));
+  EXPECT_EQ(parts.counts.n_generated_tokens, 12 + 9);
+  EXPECT_GT(result.ends[0].n_drafted, 0);
+  EXPECT_LE(result.ends[0].n_accepted, result.ends[0].n_drafted);
+  EXPECT_EQ(parts.counts.n_drafted_tokens, result.ends[0].n_drafted);
+  EXPECT_EQ(parts.counts.n_accepted_tokens, result.ends[0].n_accepted);
+  EXPECT_EQ(parts.counts.n_decode_steps, std::max<int64_t>(8, 11 - result.ends[0].n_accepted));
+}
+
 TEST(Writer, WaitsForMemoryThatComesBackAndEndsWhenNoneDoes) {
   Parts parts;
   Request endless = request_of(long_text(10), -1);
