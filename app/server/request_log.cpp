@@ -46,9 +46,11 @@ void RequestLog::write(const std::string& text) const {
 void RequestLog::answered(const std::string& title, const AnswerTimes& times, int64_t n_rows,
                           double seconds, std::string_view reason) const {
   if (!on()) return;
-  write(fmt::format("{}: tokens: {} read, {} reused, {} written; {} rows kept; {:.1f} s; {}", title,
-                    times.n_prompt - times.n_reused, times.n_reused, times.n_generated, n_rows,
-                    seconds, reason));
+  const std::string guessed =
+      times.n_accepted > 0 ? fmt::format(" ({} of them guessed)", times.n_accepted) : "";
+  write(fmt::format("{}: tokens: {} read, {} reused, {} written{}; {} rows kept; {:.1f} s; {}",
+                    title, times.n_prompt - times.n_reused, times.n_reused, times.n_generated,
+                    guessed, n_rows, seconds, reason));
 }
 
 void RequestLog::replied(const std::string& title, std::string_view path, int status,

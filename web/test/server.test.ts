@@ -272,7 +272,9 @@ test("the numbers of an answer, and of two", () => {
   assert.deepEqual(facts(answer).map((f) => [f.name, f.value, f.of]), [["kept", "1,000", "of 16,000"],
     ["bytes", "1 MiB", "of 16 MiB"], ["ratio", "16×", undefined], ["first", "8.1 s", undefined], ["speed", "40", undefined]]);
   assert.match(details(answer), /^policy snapkv · 6.25% of the prompt kept · chosen in 12 ms · prompt read in 8 s \(2,000 tokens\/s\)/);
-  assert.match(details({ ...answer, request: { policy: "snapkv" } }), /^6.25%/);
+  assert.match(details({ ...answer, request: { policy: "snapkv" } }), /^6.25%.* 40 tokens written$/);
+  assert.match(details({ ...answer, timings: { ...timings, draft_n: 30, draft_n_accepted: 25 } }),
+    / 40 tokens written, 25 of them guessed$/);
   const full = { ...answer, kv: { ...kv, policy: "full", bytes_after: 16 << 20 },
     timings: { ...timings, predicted_per_second: 20 } };
   assert.equal(comparison(answer, full), "The cache is 16× smaller, tokens come 2× as fast, the answers are the same.");

@@ -93,7 +93,8 @@ export function details(answer: Answer): string {
   if (timings) {
     parts.push(`prompt read in ${seconds(timings.prompt_ms / 1000)}` +
       (timings.prompt_n > 0 ? ` (${count(timings.prompt_per_second)} tokens/s)` : ""));
-    parts.push(`${count(timings.predicted_n)} tokens written`);
+    const guessed = timings.draft_n_accepted ? `, ${count(timings.draft_n_accepted)} of them guessed` : "";
+    parts.push(`${count(timings.predicted_n)} tokens written${guessed}`);
   }
   if (answer.finish === "length") parts.push("stopped at the token limit");
   return parts.join(" · ");

@@ -103,6 +103,8 @@ export interface Timings {
   predicted_n: number;
   predicted_ms: number;
   predicted_per_second: number;
+  draft_n?: number; // tokens that were guessed; absent if none were
+  draft_n_accepted?: number;
 }
 
 export interface Progress {
