@@ -68,6 +68,18 @@ struct RandomFamily {
     bool joined = false;  // one matrix for keys and values, and a header as before April 2025
   };
   Latent latent = {};
+  /// Gemma 4: all but every full_every-th layer have windows, and heads of another size. Layers
+  /// without a window rotate a quarter of the pairs.
+  struct Gemma4 {
+    int64_t full_every = 0;        // 0: no such layers
+    int64_t head_dim_window = 0;   // where there is a window; head_dim is that of other layers
+    int64_t n_head_kv_full = 0;    // where there is none
+    int64_t n_shared = 0;          // of the last layers, which have no keys and values of their own
+    int64_t n_layer_input = 0;     // > 0: width of the inputs of each layer
+    bool keys_are_values = false;  // in layers without a window
+    bool has_window(int64_t il) const { return (il + 1) % full_every != 0; }
+  };
+  Gemma4 gemma4 = {};
   int64_t n_draft_layer = 0;  // layers after the others that guess further tokens
   bool sections = false;      // .rope.dimension_sections, of models that see pictures
   int64_t window = 0;         // .attention.sliding_window; 0: none

@@ -56,6 +56,7 @@ struct TensorPlan {
   float mean, stddev;
   float last = 0;       // > 0: not random, but from 1 to this
   int64_t n_outer = 0;  // > 0: so many matrices in one tensor
+  int64_t n_first = 0;  // > 0: with `last`, only so many values; the others are huge
 
   int64_t n_all_rows() const { return std::max<int64_t>(n_outer, 1) * n_rows; }
   int64_t bytes() const { return n_all_rows() * row_bytes(dtype, n_cols); }
@@ -90,6 +91,7 @@ class Planner {
       factors("rope_factors_long.weight", 6.0f);
       factors("rope_factors_short.weight", 1.5f);
     }
+    if (f_.gemma4.full_every > 0) add_gemma4_tables(g);
     for (int64_t il = 0; il < s_.n_layer; ++il) add_layer(fmt::format("blk.{}.", il), il, g);
     for (int64_t i = 0; i < f_.n_draft_layer; ++i) {
       add_draft_layer(fmt::format("blk.{}.", s_.n_layer + i), g);
@@ -107,7 +109,10 @@ class Planner {
       norm(blk + "post_attention_norm");
       norm(blk + "post_ffw_norm", g.ffn_post_norm);
     }
-    if (has_short_conv(f_, il)) {
+    if (f_.gemma4.full_every > 0) {
+      add_gemma4_attention(blk, il, g);
+      add_gemma4_end(blk, g);
+    } else if (has_short_conv(f_, il)) {
       add_short_conv(blk, g);
     } else if (has_delta_net(f_, il)) {
       add_delta_net(blk, g);
@@ -115,6 +120,54 @@ class Planner {
       add_attention(blk, g);
     }
     add_ffn(blk, il, g);
+  }
+
+  void add_gemma4_tables(const RandomGains& g) {
+    add({"rope_freqs.weight", DType::f32, 1, n_rot_ / 2, true, 0.0f, 0.0f, 2.0f, 0, n_rot_ / 8});
+    const int64_t n = f_.gemma4.n_layer_input, n_all = s_.n_layer * n;
+    if (n == 0) return;
+    matrix("per_layer_token_embd", s_.n_vocab, n_all,
+           std::sqrt(static_cast<float>(s_.n_layer)));  // about 1 when multiplied by sqrt(n)
+    matrix("per_layer_model_proj", n_all, s_.n_embd, g.ffn);
+    norm("per_layer_proj_norm", 1.0f, n);
+  }
+
+  void add_gemma4_attention(const std::string& blk, int64_t il, const RandomGains& g) {
+    const RandomFamily::Gemma4& m = f_.gemma4;
+    const bool window = m.has_window(il);
+    const int64_t d = window ? m.head_dim_window : s_.head_dim;
+    const int64_t n_kv = (window ? s_.n_head_kv : m.n_head_kv_full) * d;
+    const float stddev = g.norm * g.qk_norm;
+    matrix(blk + "attn_q", s_.n_head * d, s_.n_embd, g.qkv);
+    add({blk + "attn_q_norm.weight", DType::f32, 1, d, true, g.qk_norm, stddev});
+    matrix(blk + "attn_output", s_.n_embd, s_.n_head * d, g.attention_output);
+    if (il >= s_.n_layer - m.n_shared) return;
+    matrix(blk + "attn_k", n_kv, s_.n_embd, g.qkv);
+    if (window || !m.keys_are_values) matrix(blk + "attn_v", n_kv, s_.n_embd, g.qkv);
+    add({blk + "attn_k_norm.weight", DType::f32, 1, d, true, g.qk_norm, stddev});
+  }
+
+  /// What comes beside the dense network and after it.
+  void add_gemma4_end(const std::string& blk, const RandomGains& g) {
+    const int64_t n = f_.gemma4.n_layer_input;
+    add({blk + "layer_output_scale.weight", DType::f32, 1, 1, true, 0.8f, 0.1f});
+    if (n > 0) {
+      matrix(blk + "inp_gate", n, s_.n_embd, g.ffn);
+      matrix(blk + "proj", s_.n_embd, n, g.ffn);
+      norm(blk + "post_norm", g.ffn_post_norm);
+    }
+    if (f_.n_expert == 0) return;
+    for (const char* name : {"post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"}) {
+      norm(blk + name);
+    }
+    add({blk + "ffn_gate_inp.scale", DType::f32, 1, s_.n_embd, true, 1.0f, 0.3f});
+    add({blk + "ffn_down_exps.scale", DType::f32, 1, f_.n_expert, true, 1.0f, 0.3f});
+  }
+
+  /// The width of a layer's dense network: twice as wide where the layer has no keys of its own.
+  int64_t dense_width(int64_t il) const {
+    const int64_t n_ff = f_.n_ff_dense > 0 ? f_.n_ff_dense : s_.n_ff;
+    return il >= s_.n_layer - f_.gemma4.n_shared ? 2 * n_ff : n_ff;
   }
 
   void add_draft_layer(const std::string& blk, const RandomGains& g) {
@@ -210,9 +263,11 @@ class Planner {
 
   void add_ffn(const std::string& blk, int64_t il, const RandomGains& g) {
     const bool between = f_.expert_step > 0 && (il + 1) % f_.expert_step != 0;
-    const bool dense = il < f_.n_dense_layers || between;
-    if (f_.n_expert > 0 && !dense) return add_experts(blk, g);
-    const int64_t n_ff = dense ? f_.n_ff_dense : s_.n_ff;
+    const bool both = f_.gemma4.full_every > 0;
+    const bool dense = il < f_.n_dense_layers || between || both;
+    if (f_.n_expert > 0 && (!dense || both)) add_experts(blk, g);
+    if (f_.n_expert > 0 && !dense) return;
+    const int64_t n_ff = both ? dense_width(il) : dense ? f_.n_ff_dense : s_.n_ff;
     if (f_.gated && !f_.fused_gate) {
       matrix(blk + "ffn_gate", n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
     }
@@ -360,6 +415,29 @@ void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
   meta.u32(key("expert_shared_count"), f.n_ff_shared / s.n_ff);
 }
 
+void add_gemma4_keys(GgufHeader& meta, const RandomModelShape& s) {
+  const RandomFamily& f = s.family;
+  const RandomFamily::Gemma4& m = f.gemma4;
+  const auto key = [&](std::string_view name) { return f.architecture + "." + std::string(name); };
+  const int64_t n_ff = f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff;
+  std::vector<int32_t> heads, widths;
+  std::vector<uint8_t> windows;
+  for (int64_t il = 0; il < s.n_layer; ++il) {
+    windows.push_back(m.has_window(il) ? 1 : 0);
+    heads.push_back(static_cast<int32_t>(m.has_window(il) ? s.n_head_kv : m.n_head_kv_full));
+    widths.push_back(static_cast<int32_t>(il >= s.n_layer - m.n_shared ? 2 * n_ff : n_ff));
+  }
+  meta.array(key("attention.sliding_window_pattern"), 7, windows);
+  meta.array(key("attention.head_count_kv"), 5, heads);
+  meta.array(key("feed_forward_length"), 5, widths);
+  meta.u32(key("attention.key_length_swa"), m.head_dim_window);
+  meta.u32(key("attention.value_length_swa"), m.head_dim_window);
+  meta.u32(key("attention.shared_kv_layers"), m.n_shared);
+  meta.u32(key("embedding_length_per_layer_input"), m.n_layer_input);
+  meta.u32(key("rope.dimension_count_swa"), m.head_dim_window);
+  meta.f32(key("rope.freq_base_swa"), 1e4);
+}
+
 /// Different in each layer, as a model learns them.
 void add_xielu(GgufHeader& meta, int64_t n_layer) {
   std::vector<float> alpha_p, alpha_n;
@@ -387,7 +465,12 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   meta.u32(key("embedding_length"), s.n_embd);
   meta.u32(key("block_count"), s.n_layer + f.n_draft_layer);
   if (f.n_draft_layer > 0) meta.u32(key("nextn_predict_layers"), f.n_draft_layer);
-  meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
+  const bool gemma4 = f.gemma4.full_every > 0;
+  if (gemma4) {
+    add_gemma4_keys(meta, s);
+  } else {
+    meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
+  }
   if (f.n_ff_dense > 0) meta.u32(key("expert_feed_forward_length"), s.n_ff);
   if (f.n_shared > 0) {
     meta.u32(key("expert_shared_count"), f.n_shared);
@@ -408,7 +491,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     }
     meta.array(key("attention.head_count_kv"), 5, heads);
     meta.u32(key("shortconv.l_cache"), f.conv_kernel);
-  } else if (f.latent.rank == 0) {
+  } else if (f.latent.rank == 0 && !gemma4) {
     meta.u32(key("attention.head_count_kv"), s.n_head_kv);
   }
   if (f.delta_net.n_head > 0) add_delta_net_keys(meta, s);
@@ -454,6 +537,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
 }
 
 float value_at(const TensorPlan& t, uint64_t key, int64_t i) {
+  if (t.last > 0 && t.n_first > 0 && i >= t.n_first) return 1e30f;
   if (t.last > 0) {
     return 1.0f + (t.last - 1.0f) * static_cast<float>(i) / static_cast<float>(t.n_cols);
   }

@@ -253,7 +253,8 @@ bool project_packed(const Backend& backend, const Tensor& x, const PackedWeight&
 bool route(const Backend&, const ExpertChoice& c) {
   SNAPKV_CHECK(is_f32(c.logits, {kAny, kAny}));
   const int64_t n = c.logits.shape[0], n_expert = c.logits.shape[1];
-  SNAPKV_CHECK(is_bias(c.bias, n_expert) && is_f32(c.weights, {n, kAny}));
+  SNAPKV_CHECK(is_bias(c.bias, n_expert) && is_bias(c.factors, n_expert));
+  SNAPKV_CHECK(is_f32(c.weights, {n, kAny}));
   const int64_t n_used = c.weights.shape[1], n_group = c.rule.n_group;
   SNAPKV_CHECK(c.experts.dtype == DType::i32 && is_dense(c.experts, {n, n_used}));
   SNAPKV_CHECK(n_expert <= kMostExperts && 1 <= n_used && n_used <= n_expert);

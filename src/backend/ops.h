@@ -83,10 +83,11 @@ inline constexpr int64_t kMostExperts = 1024;
 
 /// The choice of experts. Of a token's logits, the highest are chosen; with a bias or with groups,
 /// the highest of score + bias instead. Ties go to the lower index, and NaN ranks lowest. The
-/// weights are the scores, without the bias.
+/// weights are the scores, without the bias, times each expert's own factor.
 struct ExpertChoice {
-  Tensor logits;  // [n, n_expert] f32, n_expert <= kMostExperts
-  Tensor bias;    // [n_expert] f32, or empty: added to scores for the choice. A weight
+  Tensor logits;   // [n, n_expert] f32, n_expert <= kMostExperts
+  Tensor bias;     // [n_expert] f32, or empty: added to scores for the choice. A weight
+  Tensor factors;  // [n_expert] f32, or empty. A weight
   Routing rule = {};
   Tensor experts;  // [n, n_used] i32: the chosen ones, best first
   Tensor weights;  // [n, n_used] f32

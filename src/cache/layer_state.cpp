@@ -5,11 +5,33 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "cache/kv_layer.h"
 #include "cache/recurrent_state.h"
 
 namespace snapkv {
 namespace {
+
+/// The state of a layer that reads the rows of another one: nothing.
+class SharedRows final : public LayerState {
+ public:
+  std::string_view kind() const override { return "shared"; }
+  void reserve(Backend&, int32_t, int32_t) override {}
+  int64_t last_cut(int64_t n) const override { return n; }
+  void snapshot() override {}
+  void roll_back() override {}
+  void save(Backend&, const ByteSink&) const override {}
+  size_t saved_bytes() const override { return 0; }
+  size_t most_saved_bytes(int64_t) const override { return 0; }
+  void load(Backend&, const SavedState& saved, int64_t) override { borrow(saved); }
+  void borrow(const SavedState& saved) override {
+    if (saved.bytes.empty()) return;
+    fail(ErrorCode::kBadModel, "{}: {} bytes, expected none: the layer has no rows of its own",
+         saved.name, saved.bytes.size());
+  }
+  std::span<const std::byte> memory() const override { return {}; }
+  size_t bytes_used() const override { return 0; }
+};
 
 /// The state of a layer with a sliding window: the last tokens, among which no policy chooses.
 class WindowLayer final : public KvLayer {
@@ -66,12 +88,14 @@ int32_t RowState::most_rows() const {
 }
 
 size_t StateShape::bytes(DType dtype, int64_t n) const {
+  if (shared) return 0;
   // two copies of the values, so that a step can be undone
-  if (!has_rows()) return 2 * n_recurrent * sizeof(float);
+  if (n_recurrent > 0) return 2 * n_recurrent * sizeof(float);
   return KvLayer::row_bytes(dtype, *this) * n_head * n;
 }
 
 std::unique_ptr<LayerState> make_state(const StateShape& shape, KvMeter& meter, DType dtype) {
+  if (shape.shared) return std::make_unique<SharedRows>();
   if (!shape.has_rows()) return std::make_unique<RecurrentState>(meter, shape);
   if (shape.window > 0) return std::make_unique<WindowLayer>(meter, shape, dtype);
   return std::make_unique<KvLayer>(meter, shape, dtype);

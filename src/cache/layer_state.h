@@ -47,7 +47,11 @@ struct StateShape {
   /// Of a state that does not grow with the tokens, and has no rows: how many f32 values it has.
   int64_t n_recurrent = 0;
 
-  bool has_rows() const { return n_recurrent == 0; }
+  /// Whether the rows are those of an earlier layer. The fields above then say what these are, and
+  /// a state of this shape holds nothing.
+  bool shared = false;
+
+  bool has_rows() const { return n_recurrent == 0 && !shared; }
   /// Bytes of a state of n tokens, each of which has a row in every head.
   size_t bytes(DType dtype, int64_t n) const;
   /// By how many bytes a state grows with each token.
@@ -132,7 +136,7 @@ class LayerState {
   virtual size_t bytes_used() const = 0;
 };
 
-/// The state of a layer with attention: for each KV head the rows (keys, values and positions) that
+/// The state of a layer with attention and rows of its own: for each KV head the rows (keys, values and positions) that
 /// tokens have left. Policies choose among them.
 class RowState : public LayerState {
  public:

@@ -139,7 +139,11 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
   info.tokenizer = file.get_string("tokenizer.ggml.model", "");
   info.n_layer = c.n_layer;
   info.n_embd = c.n_embd;
-  info.n_ff = spec.layers.back().ffn.front().n_ff;
+  const std::vector<FeedForwardPart>& ffn = spec.layers.back().ffn;
+  const auto experts = std::find_if(ffn.begin(), ffn.end(), [](const FeedForwardPart& part) {
+    return part.kind == FeedForwardKind::experts;
+  });
+  info.n_ff = (experts != ffn.end() ? *experts : ffn.front()).n_ff;
   info.n_expert = c.n_expert;
   info.n_expert_used = c.n_expert_used;
   info.n_vocab = c.n_vocab;
@@ -160,6 +164,7 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
                            .n_head_kv = layer.state.n_head,
                            .head_dim = layer.state.head_dim_k,
                            .value_dim = layer.state.head_dim_v,
+                           .rows_of = layer.state.shared ? layer.source : -1,
                            .value_in_key = layer.state.v_in_k});
     info.n_head = std::max(info.n_head, layer.n_head);
     info.n_head_kv = std::max(info.n_head_kv, layer.state.n_head);

@@ -107,7 +107,8 @@ const Model& Session::model() const { return *state().model; }
 std::vector<int32_t> Session::cached_positions(int il, int head) const {
   if (state().layers.empty()) return {};
   const bool known = 0 <= il && il < std::ssize(state().layers);
-  const RowState* const rows = known ? state().layers[il]->as_rows() : nullptr;
+  const int rows_of = known ? state().architecture().spec().rows_of(il) : 0;
+  const RowState* const rows = known ? state().layers[rows_of]->as_rows() : nullptr;
   if (rows == nullptr || head < 0 || head >= std::ssize(rows->n_rows())) {
     fail(ErrorCode::kUsage, "cached_positions: no layer {} with a KV head {}", il, head);
   }

@@ -194,6 +194,10 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
     fail(ErrorCode::kBadModel, "{}: tensor token_embd.weight is missing", file.path());
   }
   c.n_vocab = embd->tensor.shape[0];
+  if (family.layer_inputs) {
+    c.n_layer_input = static_cast<int64_t>(std::min<uint64_t>(
+        1 << 16, file.get_uint(reader.key("embedding_length_per_layer_input"), 0)));
+  }
   if (family.rotated == RotatedLayers::none) c.n_positions = read_n_positions(reader);
   return c;
 }

@@ -35,6 +35,7 @@ struct ModelConfig {
   int64_t n_vocab = 0;           // rows of token_embd.weight
   int64_t n_ctx_train = 0;       // .context_length
   int64_t n_positions = 0;       // positions with a learned vector; 0: positions are not learned
+  int64_t n_layer_input = 0;     // .embedding_length_per_layer_input; 0: none
   float norm_eps = 1e-5f;        // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
   float embedding_scale = 1.0f;  // .embedding_scale
   float residual_scale = 1.0f;   // .residual_scale, factor of what a block adds to the stream

@@ -51,6 +51,8 @@ class Decoder final : public Architecture {
     const bool parallel =
         family_.parallel || (!w.ffn_norm && family_.ffn_norm == Presence::optional);
     w.ffn->run(parallel ? normed.slice(n - n_out, n) : normalized(w.ffn_norm, x, pass), x, pass);
+    if (w.input != nullptr) w.input->run(x, pass);
+    scale(*pass.backend, x, w.scale);
   }
 
   void output(Backend& backend, const Tensor& x, ActivationBuffer& buffers,
@@ -110,7 +112,8 @@ class Decoder final : public Architecture {
                                      layer.state.head_dim_k,
                                      layer.state.head_dim_v,
                                      layer.state.window,
-                                     layer.state.n_recurrent};
+                                     layer.state.n_recurrent,
+                                     layer.state.shared};
       for (const FeedForwardPart& part : layer.ffn) {
         traits.insert(traits.end(), {static_cast<int64_t>(part.kind), part.n_ff, part.token_gate});
       }

@@ -30,9 +30,12 @@ class DecoderLoader {
                                            Presence::required);
     w.output = output(w.token_embd);
     load_rope_factors(w);
+    if (c.n_layer_input > 0) {
+      w.layer_inputs = LayerInputTables::load(context_.spec, loader_, w.token_embd);
+    }
     loader_.take_loaded();
     for (int64_t il = 0; il < c.n_layer; ++il) {
-      w.layers.push_back(layer(il));
+      w.layers.push_back(layer(il, w.layer_inputs));
       w.layers.back().file_tensors = loader_.take_loaded();
     }
     ignore_draft_layers();
@@ -79,7 +82,7 @@ class DecoderLoader {
     }
   }
 
-  DecoderLayer layer(int64_t il) {
+  DecoderLayer layer(int64_t il, const LayerInputTables& inputs) {
     const bool before = family_.norm_places != NormPlaces::after;
     LayerLoader loader(context_.spec, loader_, il);
     DecoderLayer layer;
@@ -89,6 +92,9 @@ class DecoderLoader {
       layer.ffn_norm = loader.norm(std::string(family_.ffn_norm_name), family_.ffn_norm);
     }
     layer.ffn = make_feed_forward(context_, loader);
+    if (inputs.table) layer.input = std::make_unique<LayerInput>(inputs, context_, loader);
+    constexpr const char* kScale = "layer_output_scale.weight";
+    if (family_.layer_scales && loader.has(kScale)) layer.scale = loader.number(kScale);
     return layer;
   }
 
@@ -100,6 +106,12 @@ class DecoderLoader {
 };
 
 }  // namespace
+
+std::vector<const Block*> DecoderLayer::blocks() const {
+  std::vector<const Block*> all = {mixer.get(), ffn.get()};
+  if (input != nullptr) all.push_back(input.get());
+  return all;
+}
 
 std::vector<const Norm*> DecoderLayer::norms() const {
   std::vector<const Norm*> all = present({&attn_norm, &ffn_norm});
@@ -128,6 +140,7 @@ std::vector<Tensor> DecoderWeights::all() const {
   }
   add(token_embd.w, {});
   add(position_embd.w, {});
+  add(layer_inputs.table.w, {});
   return tensors;
 }
 

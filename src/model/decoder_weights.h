@@ -3,12 +3,12 @@
 // know their own (blocks/). The names of tensors are here and there, and nowhere else.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "model/blocks/block.h"
+#include "model/blocks/layer_input.h"
 #include "model/model_spec.h"
 #include "model/weights.h"
 
@@ -19,10 +19,13 @@ struct DecoderLayer {
   std::unique_ptr<TokenMixer> mixer;
   Norm ffn_norm;  // [n_embd]
   std::unique_ptr<FeedForward> ffn;
+  std::unique_ptr<LayerInput> input;  // null: the layer has none
+  float scale = 1.0f;                 // of the residual stream after the layer
 
   std::vector<const GgufTensor*> file_tensors;  // the whole layer's, matrices and vectors
 
-  std::array<const Block*, 2> blocks() const { return {mixer.get(), ffn.get()}; }
+  /// Those that there are.
+  std::vector<const Block*> blocks() const;
   /// The norms of the layer and of its blocks.
   std::vector<const Norm*> norms() const;
 };
@@ -30,6 +33,7 @@ struct DecoderLayer {
 struct DecoderWeights {
   Weight token_embd;     // [n_vocab, n_embd]
   Weight position_embd;  // [n_positions, n_embd], or empty
+  LayerInputTables layer_inputs;  // where layers have inputs of their own
   std::vector<DecoderLayer> layers;
   Norm output_norm;  // [n_embd]
   Weight output;     // [n_vocab, n_embd]

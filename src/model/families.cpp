@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "format/gguf.h"
 #include "model/families/deepseek2.h"
+#include "model/families/gemma4.h"
 #include "model/families/lfm2.h"
 #include "model/families/mixtures.h"
 #include "model/families/qwen3_next.h"
@@ -94,6 +95,20 @@ constexpr std::array kOthers = {
            .windows = {.full_every = 6, .freq_base = 1e4, .scaled = false},
            .scales_embeddings = true,
            .wide_scale_n_layer = 62},
+
+    Family{.name = "gemma4",
+           .models = "Gemma 4, text",
+           .make_layers = make_gemma4_layers,
+           .own_keys = kGemma4Keys,
+           .experts = ExpertLayers::if_counted,
+           .norm_places = NormPlaces::both,
+           .qk_norm = QkNorm::each_head,
+           .value_norm = true,
+           .activation = Activation::gelu_tanh,
+           .rope = RopeLayout::neox,
+           .scales_embeddings = true,
+           .layer_inputs = true,
+           .layer_scales = true},
 
     Family{.name = "smollm3", .models = "SmolLM 3", .rotated = RotatedLayers::three_of_four},
 

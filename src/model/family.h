@@ -105,6 +105,9 @@ struct Family {
   QkNorm qk_norm = QkNorm::none;
   Presence qk_norm_weights = Presence::required;
   bool qk_norm_after_rotation = false;  // otherwise before
+  /// Values are normed too, without weights. In layers that have no matrix for values, they are
+  /// made by that of the keys.
+  bool value_norm = false;
   /// Attention and the feed-forward network read the same norm, and both results are added to the
   /// residual stream. Also the case if the file has no ffn_norm and that is optional.
   bool parallel = false;
@@ -131,6 +134,8 @@ struct Family {
   Windows windows = {};
 
   bool scales_embeddings = false;               // by sqrt(n_embd)
+  bool layer_inputs = false;  // .embedding_length_per_layer_input, if not 0 (blocks/layer_input.h)
+  bool layer_scales = false;  // layer_output_scale: a layer multiplies the residual stream by it
   Presence stream_scales = Presence::optional;  // .embedding_scale, .residual_scale
   LogitScale logit_scale = LogitScale::none;
   bool sinks = false;              // of every head's attention: attn_sinks

@@ -20,6 +20,8 @@ class AttentionStep {
   virtual ~AttentionStep() = default;
   /// q [n_q, n_head, head_dim], k and v [n, n_head_kv, head_dim], f32, after RoPE; q belongs to the
   /// last n_q of the n tokens. out [n_out, n_head, head_dim]: attention of the last n_out of them.
+  /// k and v are empty in a layer that reads another one's rows, which those of the n tokens are
+  /// among.
   virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) = 0;
 };
 
@@ -28,7 +30,8 @@ class AttentionStep {
 struct LayerPass {
   Backend* backend = nullptr;
   Tensor x;  // [n, n_embd] f32, residual stream; the last n_out rows are updated
-  std::span<const int32_t> pos;  // [n] true positions
+  std::span<const int32_t> tokens;  // [n]
+  std::span<const int32_t> pos;     // [n] true positions
   int64_t n_ctx = 0;             // context of the sessions: some models rotate by it
   int64_t n_q = 0;               // rows that need a query; n_out <= n_q <= n
   int64_t n_out = 0;             // rows that need the layer's output

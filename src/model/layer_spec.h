@@ -57,6 +57,7 @@ struct FeedForwardPart {
   int64_t n_ff = 0;         // values between its matrices; of experts, those of one
   bool token_gate = false;  // whether each token has a factor for its result: sigmoid(w . x)
   XieluSpec xielu = {};     // where Family::xielu
+  bool beside = false;      // whether it reads and computes beside another part (SideFfn)
 };
 
 struct LayerSpec {
@@ -76,6 +77,7 @@ struct LayerSpec {
   DeltaNetSpec delta_net;   // of linear attention
   LatentSpec latent;        // of latent attention
   StateShape state;         // what it remembers of a sequence
+  int source = -1;          // with state.shared: the earlier layer whose rows it reads
   std::vector<FeedForwardPart> ffn;  // whose results are added; the first is the main one
 
   /// Number of rows that a query at position n_tokens - 1 sees.

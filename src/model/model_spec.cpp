@@ -206,7 +206,15 @@ LayerSpec full_attention_layer(const MetadataReader& reader, const ModelSpec& sp
 
 bool ModelSpec::is_recurrent() const {
   return std::any_of(layers.begin(), layers.end(),
-                     [](const LayerSpec& layer) { return !layer.state.has_rows(); });
+                     [](const LayerSpec& layer) { return layer.state.n_recurrent > 0; });
+}
+
+std::vector<int> ModelSpec::readers(int il) const {
+  std::vector<int> all = {il};
+  for (int other = il + 1; other < std::ssize(layers); ++other) {
+    if (rows_of(other) == il) all.push_back(other);
+  }
+  return all;
 }
 
 size_t ModelSpec::bytes_per_token(DType kv_type) const {

@@ -23,6 +23,10 @@ struct ModelSpec {
   /// ModelOptions::compute, once the model is loaded.
   Compute compute = Compute::automatic;
 
+  /// The layer that has the rows which layer il sees: il, or LayerSpec::source.
+  int rows_of(int il) const { return layers[il].state.shared ? layers[il].source : il; }
+  /// The layers that see the rows of layer il, ascending: itself, and those that share them.
+  std::vector<int> readers(int il) const;
   /// By how many bytes the states of all layers grow with each token, while every row is kept.
   size_t bytes_per_token(DType kv_type) const;
   /// Bytes that they take after n tokens if no policy chooses among their rows.

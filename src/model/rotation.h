@@ -38,6 +38,7 @@ struct RotationSpec {
   /// LongRoPE (arXiv 2402.13753): sessions with a context longer than this use the file's long
   /// factors, others its short ones. 0: the file has one set of factors, or none.
   int64_t n_ctx_short = 0;
+  bool uses_factors = true;  // whether the file's factors apply, if it has some
 
   bool operator==(const RotationSpec&) const = default;
 };

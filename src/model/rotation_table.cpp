@@ -16,7 +16,7 @@ void RotationTable::add(const GgufFile& file, const ModelSpec& spec, const Tenso
     const auto is_it = [&](const Frequencies& f) { return f.spec == rotation; };
     if (std::any_of(all_.begin(), all_.end(), is_it)) continue;
     const auto values = [&](const Tensor& given) -> std::span<const float> {
-      if (!given || rotation.n_rot == 0) return {};
+      if (!given || rotation.n_rot == 0 || !rotation.uses_factors) return {};
       if (given.numel() != rotation.n_rot / 2) {
         fail(ErrorCode::kBadModel, "{}: {} rotation factors, expected {}, half of {}.{}",
              file.path(), given.numel(), rotation.n_rot / 2, spec.config.architecture,

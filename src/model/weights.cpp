@@ -119,6 +119,17 @@ Tensor WeightLoader::transposed(const Tensor& w) {
   return out;
 }
 
+Tensor WeightLoader::ones(int64_t n) {
+  owned_.push_back(Buffer::host(n * sizeof(float), "weights"));
+  const Tensor out = owned_.back().view(DType::f32, {n});
+  std::fill_n(out.at<float>(0), n, 1.0f);
+  return out;
+}
+
+void WeightLoader::refuse(const std::string& name, const std::string& reason) const {
+  fail(ErrorCode::kBadModel, "{}: tensor {} {}", file_.path(), name, reason);
+}
+
 std::vector<const GgufTensor*> WeightLoader::take_loaded() { return std::exchange(loaded_, {}); }
 
 void WeightLoader::check_all_used(std::string_view architecture) const {

@@ -52,6 +52,10 @@ class WeightLoader {
   Tensor vectors(const std::string& name, int64_t n_rows, int64_t n, Presence presence);
   /// [n_in, n_out] of a matrix [n_out, n_in]: in its type, or in f16 if that is a block type.
   Tensor transposed(const Tensor& w);
+  /// [n] f32, all 1: of a norm without weights.
+  Tensor ones(int64_t n);
+  /// Throws Error{kBadModel} that says what is wrong with a tensor: "has type ...".
+  [[noreturn]] void refuse(const std::string& name, const std::string& reason) const;
   /// Marks a tensor as known, though unused.
   void ignore(const std::string& name) { used_.insert(name); }
   /// The tensors that were handed out since the last call, in order.

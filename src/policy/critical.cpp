@@ -122,20 +122,23 @@ void add_norms(Backend& backend, const PolicyInput& input, const HeadOutput& hea
 /// [n_head_kv, max(n_prefix)]: the sum over the group's query heads of ||W_o v||_1, for heads that
 /// do not keep all their rows.
 Floats output_norms(Backend& backend, const ScoreInput& input, std::span<const int32_t> k) {
-  const int64_t n_head = input.q_window.shape[1], n_head_kv = input.v.shape[0];
-  const int64_t n_group = n_head / n_head_kv, n_embd = input.wo.shape[0];
+  const int64_t n_head_kv = input.v.shape[0], n_embd = input.wo[0].shape[0];
+  const int64_t n_head = input.q_window.shape[1] / std::ssize(input.wo);  // of each layer
+  const int64_t n_group = n_head / n_head_kv;
   const int64_t most = *std::max_element(input.n_prefix.begin(), input.n_prefix.end());
   Floats norms(backend, {n_head_kv, most}, "norms of outputs");
   HeadOutput head;
   for_pieces(backend, n_embd, kOutputs, [&](int64_t begin, int64_t end) {
-    const Floats outputs = expand_outputs(backend, input.wo, begin, end);
-    for (int64_t h = 0; h < n_head; ++h) {
-      const int64_t g = h / n_group;
-      if (k[g] == input.n_prefix[g]) continue;  // the head keeps all rows
-      pack_head(backend, outputs, h, value_width(input), head.output);
-      if (!input.value_heads.empty()) ops::pack(backend, input.value_heads[h], head.value);
-      add_norms(backend, input, head, g, input.n_prefix[g], norms.view.slice(g, g + 1),
-                begin > 0 || h % n_group > 0);
+    for (size_t layer = 0; layer < input.wo.size(); ++layer) {
+      const Floats outputs = expand_outputs(backend, input.wo[layer], begin, end);
+      for (int64_t h = 0; h < n_head; ++h) {
+        const int64_t g = h / n_group;
+        if (k[g] == input.n_prefix[g]) continue;  // the head keeps all rows
+        pack_head(backend, outputs, h, value_width(input), head.output);
+        if (!input.value_heads.empty()) ops::pack(backend, input.value_heads[h], head.value);
+        add_norms(backend, input, head, g, input.n_prefix[g], norms.view.slice(g, g + 1),
+                  begin > 0 || layer > 0 || h % n_group > 0);
+      }
     }
   });
   require_finite_norms(backend, input.il, input.n_prefix, k, norms);
@@ -171,11 +174,13 @@ Fields<CriticalParams> critical_fields() {
 
 void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const int32_t> k,
                      double n_queries, const Tensor& scores) {
-  if (!input.wo || !input.v) {
+  if (input.wo.empty() || !input.v) {
     fail(ErrorCode::kUsage, "critical needs the layer's {}, which is not known here",
-         !input.wo ? "output projection" : "values");
+         input.wo.empty() ? "output projection" : "values");
   }
-  SNAPKV_CHECK(input.wo.shape[1] == input.q_window.shape[1] * value_width(input));
+  SNAPKV_CHECK(input.wo[0].shape[1] * std::ssize(input.wo) ==
+               input.q_window.shape[1] * value_width(input));
+  SNAPKV_CHECK(input.value_heads.empty() || input.wo.size() == 1);
   const Kept kept = keep_half(backend, input, k, scores);
   const Floats norms = output_norms(backend, input, k);
   ops::weigh_scores(backend, scores, input.n_prefix, static_cast<float>(1.0 / n_queries), kEpsilon,

@@ -168,29 +168,36 @@ class QueryStatistics {
 
 class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttentionParams> {
  public:
-  ExpectedAttentionSelector(Backend& backend, const PolicyInfo& info, const Params& params)
-      : AttentionSelector(backend, info, params), statistics_(params.sinks) {}
+  using AttentionSelector::AttentionSelector;
 
  private:
   double n_queries(const ScoreInput&) const override { return 1; }  // from one softmax
 
-  void gather(const QueryChunk& chunk) override { statistics_.observe(backend(), chunk); }
+  void gather(const QueryChunk& chunk) override {
+    while (statistics_.size() <= chunk.reader) statistics_.emplace_back(params().sinks);
+    statistics_[chunk.reader].observe(backend(), chunk);
+  }
 
   void score(const ScoreInput& input, const Tensor& scores) override {
     if (!input.v) fail(ErrorCode::kUsage, "policy \"{}\" needs the values, v", info().name);
-    const QueryNormals normals = statistics_.normals(backend());
-    const std::vector<QueryNormal>& queries = normals.heads;
-    if (backend().computes()) {
-      const MeanRotation rotation(input.rope, statistics_.next_pos(), params().n_future);
-      for (const QueryNormal& q : queries) rotation.apply(q);
+    std::vector<QueryNormals> layers;
+    for (const QueryStatistics& statistics : statistics_) {
+      layers.push_back(statistics.normals(backend()));
+      if (!backend().computes()) continue;
+      const MeanRotation rotation(input.rope, statistics.next_pos(), params().n_future);
+      for (const QueryNormal& q : layers.back().heads) rotation.apply(q);
     }
-    const int64_t n_head_kv = input.k.shape[0], n_group = std::ssize(queries) / n_head_kv;
+    const int64_t n_head_kv = input.k.shape[0];
+    const int64_t n_of_layer = std::ssize(layers[0].heads) / n_head_kv;
+    const int64_t n_group = std::ssize(layers) * n_of_layer;
     const int64_t most = *std::max_element(input.n_rows.begin(), input.n_rows.end());
     const Floats logits(backend(), {n_head_kv, most}, "logits");
     const Floats expected(backend(), {n_head_kv, most}, "expected attention");
     for (int64_t i = 0; i < n_group; ++i) {  // the i-th query head of every group
       for (int64_t g = 0; g < n_head_kv; ++g) {
-        write_logits(input, g, queries[g * n_group + i], logits.view.slice(g, g + 1));
+        const std::vector<QueryNormal>& queries = layers[i / n_of_layer].heads;
+        write_logits(input, g, queries[g * n_of_layer + i % n_of_layer],
+                     logits.view.slice(g, g + 1));
       }
       ops::chunk_scores(backend(), {.kind = ChunkScore::softmax,
                                     .scores = logits,
@@ -241,7 +248,7 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
     });
   }
 
-  QueryStatistics statistics_;
+  std::vector<QueryStatistics> statistics_;  // of each layer that sees the rows
 };
 
 }  // namespace

@@ -27,10 +27,15 @@ struct QueryChunk {
   float scale = 1.0f;
   RopeFrequencies rope;           // applied to q and k
   AttentionVariant variant = {};  // the layer's attention
+  /// Which of the layers that see these rows the queries are of, PolicyInput::wo's index. Chunks of
+  /// one layer follow all those of the layer before it.
+  size_t reader = 0;
 };
 
-/// A policy's view of one layer once the prompt has been read. The rows of a head are those of the
-/// cache so far, oldest first; the last q_window.shape[0] rows are those of the window's tokens.
+/// A policy's view of one layer once the prompt has been read. Where several layers see its rows,
+/// the query heads of all of them count as heads of one group for each KV head: those of the first
+/// layer, then those of the next one. n_head is the number of all. The rows of a head are those of
+/// the cache so far, oldest first; the last q_window.shape[0] rows are those of the window's tokens.
 struct PolicyInput {
   int il = 0;
   int n_layer = 1;
@@ -41,8 +46,9 @@ struct PolicyInput {
   float scale = 1.0f;               // of the attention scores
   RopeFrequencies rope;             // applied to q and k
   AttentionVariant variant = {};    // the layer's attention: votes use capped scores
-  Tensor wo;  // [n_embd, n_head * n] the layer's output projection, any weight type; empty outside
-              // a model. n is value_dim, unless there are value_heads
+  /// The output projections of these layers, each [n_embd, n_head_of_layer * n], any weight type;
+  /// none outside a model. n is value_dim, unless there are value_heads.
+  std::span<const Tensor> wo;
   /// [n_head] of [n, value_dim], any weight type: the matrix by which each query head makes its
   /// value of a row of v (latent attention). Empty: rows of v are the values.
   std::span<const Tensor> value_heads;

@@ -17,22 +17,26 @@ struct RouteShape {
   int64_t n, n_expert, n_used;
   bool bias = false;
   Routing rule = {};
+  bool factors = false;
 
   std::string name() const {
     constexpr const char* kScores[] = {"softmax", "softmax of chosen", "sigmoid"};
     return fmt::format(
-        "{} x {} of {}, {}{}{}{}", n, n_used, n_expert, kScores[static_cast<int>(rule.score)],
+        "{} x {} of {}, {}{}{}{}{}", n, n_used, n_expert, kScores[static_cast<int>(rule.score)],
         rule.normalized ? ", normalized" : "", bias ? ", biased" : "",
-        rule.n_group > 1 ? fmt::format(", {} of {} groups", rule.n_group_used, rule.n_group) : "");
+        rule.n_group > 1 ? fmt::format(", {} of {} groups", rule.n_group_used, rule.n_group) : "",
+        factors ? ", factors" : "");
   }
 };
 
 Results run_route(const Place& at, const RouteShape& s, const TestTensor& logits) {
   const DeviceTensor in = at.put(logits), bias = at.put(random_tensor({s.n_expert}, 9));
+  const DeviceTensor factors = at.put(random_tensor({s.n_expert}, 10));
   const DeviceTensor experts = at.zeros({s.n, s.n_used}, DType::i32);
   const DeviceTensor weights = at.zeros({s.n, s.n_used});
   ops::route(at, {.logits = in,
                   .bias = s.bias ? bias.view() : Tensor(),
+                  .factors = s.factors ? factors.view() : Tensor(),
                   .rule = s.rule,
                   .experts = experts,
                   .weights = weights});
@@ -199,6 +203,7 @@ OpCases route_cases() {
         add(cases, {5, 8, 3, bias, groups});
         groups.n_group_used = 3;
         add(cases, {5, 8, 3, bias, groups});
+        add(cases, {3, 33, 4, bias, rule, true});
       }
     }
     const RouteShape special{4, 6, 3, false, {.score = score}};

@@ -69,7 +69,7 @@ inline Kept run_policy(Backend& backend, const Policy& policy, const Layer& l,
   input.n_rows = n_rows;
   input.scale = l.scale;
   input.rope = rope;
-  input.wo = wo;
+  if (wo) input.wo = {&wo, 1};
   const auto selector = make_selector(backend, policy, l, k, n_rows, rope);
   return kept_rows(backend, selector->select(input, policy.layer_budget(l.n_tokens, il, n_layer)),
                    n_rows);

@@ -173,6 +173,46 @@ std::vector<FamilyModel> gemmas() {
   };
 }
 
+/// Several layers, with a window and without, read the rows of earlier ones; or values are made of
+/// keys; or experts stand beside a dense network.
+std::vector<FamilyModel> gemma4s() {
+  const auto gemma4 = [](std::string name, RandomFamily::Gemma4 sizes, int64_t n_layer,
+                         int64_t n_expert = 0) {
+    RandomModelShape shape = shape_of({.architecture = "gemma4",
+                                       .norm_after = true,
+                                       .n_expert = n_expert,
+                                       .n_expert_used = n_expert > 0 ? 3 : 0,
+                                       .n_ff_dense = n_expert > 0 ? 64 : 0,
+                                       .gemma4 = sizes,
+                                       .window = 16,
+                                       .keys = {{"final_logit_softcapping", 5.0}}},
+                                      n_layer, 32);
+    shape.rope_base = 1e6;
+    FamilyModel m = with_scaled_embeddings(model_of(std::move(name), shape));
+    m.options.gains->qk_norm = 0.65f;  // scores are not divided by sqrt(head_dim)
+    return m;
+  };
+  return {gemma4("gemma4-e",
+                 {.full_every = 3,
+                  .head_dim_window = 16,
+                  .n_head_kv_full = 2,
+                  .n_shared = 6,
+                  .n_layer_input = 24},
+                 9),
+          gemma4("gemma4",
+                 {.full_every = 3,
+                  .head_dim_window = 16,
+                  .n_head_kv_full = 1,
+                  .keys_are_values = true},
+                 6),
+          gemma4("gemma4-moe",
+                 {.full_every = 2,
+                  .head_dim_window = 16,
+                  .n_head_kv_full = 1,
+                  .keys_are_values = true},
+                 4, 8)};
+}
+
 std::vector<FamilyModel> with_layer_norms() {
   RandomModelShape gpt2 = shape_of({.architecture = "gpt2",
                                     .layer_norm = true,
@@ -342,7 +382,7 @@ std::vector<FamilyModel> with_latent_attention() {
 const std::vector<FamilyModel>& family_models() {
   static const std::vector<FamilyModel> models = [] {
     std::vector<FamilyModel> all;
-    for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(),
+    for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), gemma4s(), olmos(),
                         with_layer_norms(), with_short_convolutions(), with_delta_rules(),
                         with_latent_attention(), more_dense_models(), more_mixtures()}) {
       all.insert(all.end(), some.begin(), some.end());

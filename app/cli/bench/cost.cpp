@@ -43,6 +43,7 @@ ModelCost::ModelCost(const ModelDescription& model) {
   for (double* weights : {&wq_, &wkv_, &wo_}) *weights *= n_attending_ / n_layer_;
   n_head_kv_ = static_cast<double>(m.n_head_kv);
   size_t embedding = 0;
+  size_t row_table = 0;  // of which a token reads one row
   bool separate_output = false;
   double layer_weights = 0;  // matrices of all layers
   for (const TensorEntry& t : model.tensors) {
@@ -51,10 +52,11 @@ ModelCost::ModelCost(const ModelDescription& model) {
     }
     if (t.name == "token_embd.weight") embedding = t.bytes;
     if (t.name == "output.weight") separate_output = true;
+    if (t.name == "per_layer_token_embd.weight") row_table = t.bytes;
   }
   layer_weights -= static_cast<double>(m.n_params - m.n_active_params);
   ffn_ = layer_weights / n_layer_ - wq_ - wkv_ - wo_;
-  const size_t unread = separate_output ? embedding : 0;
+  const size_t unread = (separate_output ? embedding : 0) + row_table;
   weight_bytes_ = m.weight_bytes - unread;
   decode_weight_bytes_ = m.active_weight_bytes - unread;
 }

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -72,19 +73,41 @@ class Rankings {
   }
 
  private:
+  /// The layers that see the rows of layer il, whose queries all vote for them.
+  std::vector<int> readers(int il) const {
+    std::vector<int> all = {il};
+    for (int other = il + 1; other < std::ssize(layers_); ++other) {
+      if (layers_[other].rows_of == il) all.push_back(other);
+    }
+    return all;
+  }
+
   void add(const AttentionProbe::Report& report) {
-    const int64_t n_head_kv = layers_[report.il].n_head_kv;
+    const int own = layers_[report.il].rows_of;
+    const int il = own >= 0 ? own : report.il;
+    const int64_t n_head_kv = layers_[il].n_head_kv;
     const int64_t n_group = report.n_head / n_head_kv;
-    kept_.resize(report.il + 1);  // layers without attention have no report
-    std::vector<std::vector<int32_t>>& kept = kept_[report.il];
-    if (!layers_[report.il].compressed) return;  // it keeps its window, whatever the votes
+    kept_.resize(std::max<size_t>(kept_.size(), report.il + 1));
+    if (!layers_[il].compressed) return;  // it keeps its window, whatever the votes
+    std::vector<std::vector<float>>& groups = sums_[il];
+    groups.resize(n_head_kv);
     for (int64_t g = 0; g < n_head_kv; ++g) {
       const auto sums = report.sums.subspan(static_cast<size_t>(g * n_group * n_tokens_),
                                             static_cast<size_t>(n_group * n_tokens_));
-      HeadRanking ranking = rank_head(kv_, sums, n_group, n_tokens_);
-      ranking.il = report.il;
+      groups[g].insert(groups[g].end(), sums.begin(), sums.end());
+    }
+    if (readers(il).back() == report.il) rank(il);
+  }
+
+  void rank(int il) {
+    const std::vector<std::vector<float>> groups = std::move(sums_[il]);
+    sums_.erase(il);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const int64_t n_group = std::ssize(groups[g]) / n_tokens_;
+      HeadRanking ranking = rank_head(kv_, groups[g], n_group, n_tokens_);
+      ranking.il = il;
       ranking.head = static_cast<int>(g);
-      kept.push_back(ranking.kept);
+      kept_[il].push_back(ranking.kept);
       const bool asked =
           (layer_ < 0 || layer_ == ranking.il) && (head_ < 0 || head_ == ranking.head);
       if (!asked || (!shown_.votes.empty() && peak_vote(ranking) <= peak_vote(shown_))) continue;
@@ -98,6 +121,8 @@ class Rankings {
   const int64_t n_tokens_;
   AttentionProbe probe_;
   HeadRanking shown_;
+  // by layer, [n_head_kv][n_group, n_tokens] of the layers so far that see its rows
+  std::map<int, std::vector<std::vector<float>>> sums_;
   // [n_layer][n_head_kv] positions in the prefix; no heads in layers where no policy chooses
   std::vector<std::vector<std::vector<int32_t>>> kept_;
 };
@@ -131,6 +156,11 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
   if (info.n_compressed() == 0) {
     fail(ErrorCode::kUsage, "every layer of {} has a sliding window: SnapKV chooses nothing here",
          info.path);
+  }
+  if (s.layer >= 0 && info.layers[s.layer].rows_of >= 0) {
+    fail(ErrorCode::kUsage,
+         "--layer is {}, which has no rows of its own: it reads those of layer {}", s.layer,
+         info.layers[s.layer].rows_of);
   }
   if (s.layer >= 0 && !info.layers[s.layer].compressed) {
     fail(ErrorCode::kUsage,

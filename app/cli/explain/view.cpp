@@ -36,6 +36,9 @@ class View {
         layer_(e.model.layers[r_.il]),
         n_group_(layer_.n_head / layer_.n_head_kv),
         is_kept_(static_cast<size_t>(n_prefix_), false) {
+    for (int il = 0; il < std::ssize(e.model.layers); ++il) {
+      if (il == r_.il || e.model.layers[il].rows_of == r_.il) readers_.push_back(il);
+    }
     for (const int32_t j : r_.kept) is_kept_[j] = true;
     cut_ = std::numeric_limits<float>::infinity();
     highest_dropped_ = -cut_;
@@ -71,6 +74,10 @@ class View {
         kv_.max_pooling ? "max" : "avg");
     text += fmt::format("shown: layer {}, KV head {}, which serves query heads {} to {}\n", r_.il,
                         r_.head, r_.head * n_group_, (r_.head + 1) * n_group_ - 1);
+    if (readers_.size() > 1) {
+      text += fmt::format("       {} read its rows too, and vote with their queries\n",
+                          plural(std::ssize(readers_) - 1, "later layer"));
+    }
     if (!e_.chosen_of.empty()) {
       text += fmt::format(
           "       chosen: of {} its window looks most clearly at one token far back\n"
@@ -115,9 +122,12 @@ class View {
     text += fmt::format("  summed over the W queries: [n_head, L - W] = {}\n",
                         format_shape({layer_.n_head, n_prefix_}));
     for (size_t h = 0; h < r_.query_votes.size(); ++h) {
-      text += fmt::format("  query head {:<3} most for {}\n",
-                          r_.head * n_group_ + static_cast<int64_t>(h),
-                          best_tokens(r_.query_votes[h], 3));
+      const auto at = static_cast<int64_t>(h);
+      const std::string of = readers_.size() > 1
+                                 ? fmt::format("layer {:<3} ", readers_[at / n_group_])
+                                 : "";
+      text += fmt::format("  {}query head {:<3} most for {}\n", of,
+                          r_.head * n_group_ + at % n_group_, best_tokens(r_.query_votes[h], 3));
     }
     text += fmt::format("  group {}: [n_head_kv, L - W] = {}\n", kv_.mean_group ? "mean" : "max",
                         format_shape({layer_.n_head_kv, n_prefix_}));
@@ -232,7 +242,13 @@ class View {
             fmt::format(" the engine kept the same rows, in all {} {} {}\n",
                         plural(e_.model.n_compressed(), "layer"), draw_.times(),
                         plural(layer_.n_head_kv, "KV head"));
-    if (const int64_t n = e_.model.n_layer - e_.model.n_compressed(); n > 0) {
+    const int64_t n_shared = std::count_if(e_.model.layers.begin(), e_.model.layers.end(),
+                                           [](const LayerInfo& l) { return l.rows_of >= 0; });
+    if (n_shared > 0) {
+      text += fmt::format("  {}: they read rows of earlier layers\n",
+                          plural(n_shared, "more layer"));
+    }
+    if (const int64_t n = e_.model.n_layer - e_.model.n_compressed() - n_shared; n > 0) {
       text += fmt::format("  {} with sliding windows: kept as they are\n", plural(n, "more layer"));
     }
     return text;
@@ -319,6 +335,7 @@ class View {
   const int64_t n_tokens_, n_prefix_;
   const LayerInfo& layer_;  // the shown one
   const int64_t n_group_;
+  std::vector<int> readers_;  // the layers that see its rows, itself first
   std::vector<bool> is_kept_;  // [L - W]
   float cut_ = 0, highest_dropped_ = 0;
   float max_ = 0;  // highest vote: a full bar

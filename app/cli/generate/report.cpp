@@ -85,8 +85,12 @@ std::string kept_lines(const RunReport& report, bool colour) {
   const size_t n_layer = report.after_prefill->layers.size();
   std::vector<size_t> chosen, windows;
   std::vector<int64_t> sizes;
-  int64_t n_fixed = 0;
+  int64_t n_fixed = 0, n_shared = 0;
   for (size_t il = 0; il < n_layer; ++il) {
+    if (il < report.model.layers.size() && report.model.layers[il].rows_of >= 0) {
+      ++n_shared;
+      continue;
+    }
     if (il < report.model.layers.size() &&
         report.model.layers[il].attention == AttentionKind::none) {
       ++n_fixed;
@@ -102,6 +106,12 @@ std::string kept_lines(const RunReport& report, bool colour) {
     text +=
         line(text.empty() ? "kept" : "",
              fmt::format("a state of fixed size in {}", plural(n_fixed, "other layer")), colour);
+  }
+  if (n_shared > 0) {
+    text += line(text.empty() ? "kept" : "",
+                 fmt::format("nothing in {}, which {} rows of others",
+                             plural(n_shared, "layer"), n_shared == 1 ? "reads" : "read"),
+                 colour);
   }
   if (windows.empty()) return text;
   const bool has_budget = policy_info(report.session.kv.name).has_budget;

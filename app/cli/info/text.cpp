@@ -101,10 +101,14 @@ std::string attention_text(const ModelInfo& m) {
 
 /// Returns "36.0 KiB per token of 4 layers, in f16; 22 layers with a window at most 11.0 MiB".
 std::string kv_text(const ModelInfo& m, DType kv_type) {
-  int64_t n_full = 0, n_window = 0, n_fixed = 0;
+  int64_t n_full = 0, n_window = 0, n_fixed = 0, n_shared = 0;
   size_t token = 0, windows = 0, fixed = 0;
   for (int64_t il = 0; il < m.n_layer; ++il) {
     const LayerInfo& layer = m.layers[il];
+    if (layer.rows_of >= 0) {
+      ++n_shared;
+      continue;
+    }
     if (layer.attention == AttentionKind::full) {
       ++n_full;
       token += kv_layer_bytes(m, kv_type, il, 1);
@@ -127,6 +131,10 @@ std::string kv_text(const ModelInfo& m, DType kv_type) {
   if (n_fixed > 0) {
     text += fmt::format("; {} with a state of fixed size take {}", plural(n_fixed, "layer"),
                         format_bytes(fixed));
+  }
+  if (n_shared > 0) {
+    text += fmt::format("; {} {} rows of earlier layers", plural(n_shared, "layer"),
+                        n_shared == 1 ? "reads" : "read");
   }
   return text;
 }

@@ -25,8 +25,9 @@ namespace {
 // ---------------------------------------------------------------- route
 
 struct RouteArguments {
-  const float* logits;  // [n, n_expert]
-  const float* bias;    // [n_expert] or nullptr
+  const float* logits;   // [n, n_expert]
+  const float* bias;     // [n_expert] or nullptr
+  const float* factors;  // as bias
   int n_expert, n_used;
   Routing rule;
   int32_t* experts;  // [n, n_used]
@@ -144,7 +145,10 @@ __global__ void __launch_bounds__(kWarpSize) route_kernel(const RouteArguments a
     total = 0.0f;
     for (int i = 0; i < a.n_used; ++i) total += weights[i];
   }
-  for (int i = 0; i < a.n_used; ++i) weights[i] = weights[i] / total * a.rule.scale;
+  for (int i = 0; i < a.n_used; ++i) {
+    weights[i] = weights[i] / total * a.rule.scale;
+    if (a.factors != nullptr) weights[i] *= a.factors[experts[i]];
+  }
 }
 
 // ---------------------------------------------------------------- few rows
@@ -349,9 +353,13 @@ void run_many(Context& ctx, const ExpertProducts& p, const Expert& expert,
 }  // namespace
 
 void route(Context& ctx, const ExpertChoice& c) {
+  const auto weight = [&](const Tensor& w) {
+    return w ? static_cast<const float*>(ctx.weights().on_device(w).data) : nullptr;
+  };
   const RouteArguments a{
       .logits = static_cast<const float*>(c.logits.data),
-      .bias = c.bias ? static_cast<const float*>(ctx.weights().on_device(c.bias).data) : nullptr,
+      .bias = weight(c.bias),
+      .factors = weight(c.factors),
       .n_expert = static_cast<int>(c.logits.shape[1]),
       .n_used = static_cast<int>(c.weights.shape[1]),
       .rule = c.rule,

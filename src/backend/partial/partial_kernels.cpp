@@ -66,6 +66,7 @@ const PackedWeight& on_host(HostCopies&, const PackedWeight& packed) {
 ExpertChoice on_host(HostCopies& copies, ExpertChoice c) {
   c.logits = copies.tensor(c.logits);
   c.bias = copies.tensor(c.bias);
+  c.factors = copies.tensor(c.factors);
   c.experts = copies.tensor(c.experts);
   c.weights = copies.tensor(c.weights);
   return c;

@@ -76,6 +76,7 @@ void choose(const Values& logits, const ExpertChoice& c, int32_t* experts, float
     experts[i] = chosen[i];
     weights[i] = static_cast<float>(scores[chosen[i]] / (c.rule.normalized ? sum : 1.0) *
                                     static_cast<double>(c.rule.scale));
+    if (c.factors) weights[i] *= *c.factors.at<const float>(chosen[i]);
   }
 }
 

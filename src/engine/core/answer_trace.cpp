@@ -20,7 +20,7 @@ std::vector<int> traced_layers(const ModelSpec& spec) {
   constexpr int kMost = 6;
   std::vector<int> all;
   for (int il = 0; il < std::ssize(spec.layers); ++il) {
-    if (spec.layers[il].compressed) all.push_back(il);
+    if (spec.layers[spec.rows_of(il)].compressed) all.push_back(il);
   }
   const auto n = static_cast<int>(all.size());
   if (n <= kMost) return all;
@@ -56,7 +56,8 @@ void vote(Session::Impl& s, int k, const RowState& rows, const Tensor& q) {
   backend.download(votes.data(), storage.data(), votes.size() * sizeof(float));
   for (int64_t h = 0; h < std::ssize(n_rows); ++h) {
     const std::vector<int32_t> positions =
-        s.layers[il]->rows().positions(backend, static_cast<int>(h));
+        s.layers[s.architecture().spec().rows_of(il)]->rows().positions(backend,
+                                                                        static_cast<int>(h));
     for (int64_t i = 0; i < n_rows[h] - q.shape[0]; ++i) {
       s.trace.note(k, positions[i], votes[h * n_before + i]);
     }
@@ -73,7 +74,7 @@ void vote_pending(Session::Impl& s) {
     const LayerSpec& layer = s.architecture().layer_spec(il);
     const Buffer q = s.trace.pending(s.backend(), k);
     const Tensor queries = q.view(DType::f32, {n, layer.n_head, layer.state.head_dim_k});
-    const RowState& rows = s.layers[il]->rows();
+    const RowState& rows = s.layers[s.architecture().spec().rows_of(il)]->rows();
     if (rows.has_views()) {
       vote(s, k, rows, queries);
     } else {

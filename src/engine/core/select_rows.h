@@ -3,6 +3,8 @@
 // reaches its limit.
 #pragma once
 
+#include <span>
+
 #include "engine/core/session_impl.h"
 
 namespace snapkv {
@@ -12,10 +14,11 @@ namespace snapkv {
 std::unique_ptr<RowState> readable_copy(Session::Impl& session, int il, const RowState& rows);
 
 /// `rows` are all rows of layer il so far, of a type that is not quantized and with the same
-/// capacity in every head. `q_window` [n_window, n_head, head_dim] f32 holds the queries of the
-/// last n_window tokens. `selector` is the policy's selector for this layer; if the policy
+/// capacity in every head. `q_windows`: of each layer that sees them (ModelSpec::readers), the
+/// queries of the last n_window tokens, [n_window, n_head, head_dim] f32, or empty if the policy
+/// has no window. `selector` is the policy's selector for this layer; if the policy
 /// observes, it has seen the layer's queries. `budget` comes from the policy's layer_budget().
-Selection select_rows(Session::Impl& session, int il, const RowState& rows, const Tensor& q_window,
-                      LayerSelector& selector, int64_t budget);
+Selection select_rows(Session::Impl& session, int il, const RowState& rows,
+                      std::span<const Tensor> q_windows, LayerSelector& selector, int64_t budget);
 
 }  // namespace snapkv

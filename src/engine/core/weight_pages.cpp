@@ -18,6 +18,8 @@ constexpr double kShare = 1.0 / 8;
 /// Smaller models are not moved: they are read from the processor's cache.
 constexpr size_t kLeastBytes = size_t{64} << 20;
 constexpr size_t kGap = 4096;  // alignment between tensors
+/// A tensor that may be as large as all others together, and of which a token reads one row.
+constexpr const char* kSparseTable = "per_layer_token_embd.weight";
 
 }  // namespace
 
@@ -44,7 +46,7 @@ WeightPages::WeightPages(GgufFile& file, WeightMemory wanted)
 std::vector<WeightPages::Run> WeightPages::runs() const {
   std::vector<Run> all;
   for (const GgufTensor& t : file_.tensors()) {
-    if (t.part == GgufTensor::kNoFile) continue;
+    if (t.part == GgufTensor::kNoFile || t.name == kSparseTable) continue;
     all.push_back({t.part, t.file_offset, t.file_offset + t.bytes()});
   }
   std::sort(all.begin(), all.end(), [](const Run& a, const Run& b) {

@@ -48,7 +48,8 @@ class StepRollback {
   int64_t n_changed_ = 0;  // pairs of a layer and a session
 };
 
-/// Appends each sequence's new rows to its own cache and attends to that cache alone.
+/// Appends each sequence's new rows to its own cache, unless the layer reads rows of another one,
+/// and attends to that cache alone.
 class DecodeAttentionStep final : public AttentionStep {
  public:
   DecodeAttentionStep(Backend& backend, const Architecture& architecture,
@@ -67,14 +68,17 @@ class DecodeAttentionStep final : public AttentionStep {
 
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
     const LayerSpec& spec = architecture_.layer_spec(il_);
+    const int rows_of = architecture_.spec().rows_of(il_);
     heads_.clear();
     int64_t begin = 0;
     for (int64_t s = 0; s < std::ssize(sessions_); ++s) {
       const int64_t n = std::ssize(tokens_[s]);
-      RowState& layer = sessions_[s]->layers[il_]->rows();
-      rollback_.before(layer);
-      layer.append(backend_, k.slice(begin, begin + n), v.slice(begin, begin + n),
-                   pos_.subspan(begin, n));
+      RowState& layer = sessions_[s]->layers[rows_of]->rows();
+      rollback_.before(*sessions_[s]->layers[il_]);
+      if (k) {
+        layer.append(backend_, k.slice(begin, begin + n), v.slice(begin, begin + n),
+                     pos_.subspan(begin, n));
+      }
       for (int64_t i = 0; i < n; ++i) {
         layer.visible_rows(heads_, static_cast<int32_t>(n - 1 - i));
         keep_query(*sessions_[s], i, q.at<const void>(begin + i));
@@ -314,6 +318,7 @@ void decode_step(std::span<Session::Impl* const> sessions, std::span<const StepT
   std::vector<SequenceRows> sequences(sessions.size());
   LayerPass pass;
   pass.sequences = sequences;
+  pass.tokens = ids;
   pass.backend = &backend;
   pass.x = x;
   pass.pos = pos;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "base/error.h"
 #include "base/timer.h"
@@ -33,14 +34,19 @@ Selection select_again(Session::Impl& s, int il, const RowState& rows) {
         il, fewest, s.queries.size());
   }
   const LayerSpec& layer = s.architecture().layer_spec(il);
-  const Buffer q = s.queries.last(s.backend(), il, n_window);
-  const Tensor q_window = q.view(DType::f32, {n_window, layer.n_head, layer.state.head_dim_k});
+  std::vector<Buffer> storage;
+  std::vector<Tensor> q_windows;
+  for (const int reader : s.architecture().spec().readers(il)) {
+    storage.push_back(s.queries.last(s.backend(), reader, n_window));
+    q_windows.push_back(
+        storage.back().view(DType::f32, {n_window, layer.n_head, layer.state.head_dim_k}));
+  }
   const auto selector = s.policy->make_selector(s.backend());
   if (rows.has_views()) {
-    return select_rows(s, il, rows, q_window, *selector, budget_of(s, il));
+    return select_rows(s, il, rows, q_windows, *selector, budget_of(s, il));
   }
   const auto copy = readable_copy(s, il, rows);
-  return select_rows(s, il, *copy, q_window, *selector, budget_of(s, il));
+  return select_rows(s, il, *copy, q_windows, *selector, budget_of(s, il));
 }
 
 }  // namespace

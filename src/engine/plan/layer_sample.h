@@ -16,7 +16,7 @@ class LayerSample final : public Architecture {
  public:
   /// `whole` must outlive this object. `kept`: how many rows each session keeps of layer il; layers
   /// of one kind also have this in common. The last layer is a kind of its own, since a prompt
-  /// computes it only for the tokens whose output is wanted.
+  /// computes it only for the tokens whose output is wanted, and so are layers that share rows.
   LayerSample(const Architecture& whole, const std::function<std::vector<int64_t>(int il)>& kept);
 
   /// Layers of the whole model that are like layer il of the sample, itself included.

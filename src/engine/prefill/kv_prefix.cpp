@@ -229,7 +229,7 @@ void KvPrefix::Impl::restore(RecurrentState& state, int il, int64_t n) const {
 int KvPrefix::Impl::first_recurrent() const {
   const std::vector<LayerSpec>& layers = model->info().spec->layers;
   const auto at = std::find_if(layers.begin(), layers.end(),
-                               [](const LayerSpec& layer) { return !layer.state.has_rows(); });
+                               [](const LayerSpec& layer) { return layer.state.n_recurrent > 0; });
   return at == layers.end() ? -1 : static_cast<int>(at - layers.begin());
 }
 
@@ -333,10 +333,16 @@ void PrefixMaker::keep_layer(int il, const RowState& computed) {
   add_layer(*own_, il).append(backend_, computed, first, own_->n_tokens);
 }
 
-void PrefixMaker::keep_state(int il, RecurrentState& computed) {
+void PrefixMaker::skip_layer(int il) {
   for (PrefixRows* rows : {copied_.get(), own_.get()}) {
-    if (rows != nullptr) rows->layers.push_back(nullptr);
+    if (rows == nullptr) continue;
+    SNAPKV_CHECK(std::ssize(rows->layers) == il);
+    rows->layers.push_back(nullptr);
   }
+}
+
+void PrefixMaker::keep_state(int il, RecurrentState& computed) {
+  skip_layer(il);
   const StateShape& shape = KvPrefix::Impl::layer_spec(*making_->model, il).state;
   auto state = std::make_unique<RecurrentState>(making_->meter, shape);
   if (old_ != nullptr) {
@@ -385,6 +391,8 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
       rows->reserve(backend, n, n);
       impl_->append_to(*rows, il, 0, n);
       converted = std::move(rows);
+    } else if (shape.shared) {
+      converted = make_state(shape, meter, type);
     } else {
       auto state = std::make_unique<RecurrentState>(meter, shape);
       impl_->with_marks(il, [&](const RecurrentState& marked) {

@@ -21,7 +21,7 @@ namespace snapkv {
 struct PrefixRows {
   int64_t n_tokens = 0;
   KvMeter meter;  // declared before the layers, which report to it
-  std::vector<std::unique_ptr<RowState>> layers;  // [n_layer]; null for a layer without rows
+  std::vector<std::unique_ptr<RowState>> layers;  // [n_layer]; null where there are none
 };
 
 struct KvPrefix::Impl {
@@ -85,6 +85,8 @@ class PrefixMaker {
   /// Keeps the rows of layer il, which `computed` ends with. Called for each layer in order, before
   /// a policy selects.
   void keep_layer(int il, const RowState& computed);
+  /// The same for a layer that reads the rows of another one.
+  void skip_layer(int il);
   /// The same for a layer without rows, whose marks are taken.
   void keep_state(int il, RecurrentState& computed);
   std::shared_ptr<const KvPrefix> finish();

@@ -7,28 +7,31 @@
 
 namespace snapkv {
 
-void PrefillAttentionStep::begin(int il, RowState& scratch, std::span<const int32_t> pos,
-                                 const Tensor& q_window, int64_t window_row) {
+void PrefillAttentionStep::begin(int il, const Chunk& chunk) {
   il_ = il;
-  scratch_ = &scratch;
-  pos_ = pos;
-  q_window_ = q_window;
-  window_row_ = window_row;
+  const std::vector<int> readers =
+      architecture_.spec().readers(architecture_.spec().rows_of(il));
+  reader_ = std::find(readers.begin(), readers.end(), il) - readers.begin();
+  chunk_ = chunk;
 }
 
 void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor& v,
                                   const Tensor& out) {
   const Backend::Mark begin = backend_.mark();
-  std::vector<int32_t> n_past = scratch_->n_rows();
-  scratch_->append(backend_, k, v, pos_);
-  keep_window(q, k.shape[0]);
-  const int64_t n_out = out.shape[0];
+  RowState& scratch = *chunk_.rows;
+  std::vector<int32_t> n_rows = scratch.n_rows();
+  for (int32_t& n : n_rows) n -= static_cast<int32_t>(chunk_.n_ahead);
+  if (k) scratch.append(backend_, k, v, chunk_.pos);
+  const int64_t n = std::ssize(chunk_.pos), n_out = out.shape[0];
+  keep_window(q, n);
+  std::vector<int32_t> n_past = n_rows;
+  for (int32_t& rows : n_rows) rows += static_cast<int32_t>(n);
   if (n_out > 0) {
     const LayerSpec& layer = architecture_.layer_spec(il_);
-    for (int32_t& n : n_past) n += static_cast<int32_t>(k.shape[0] - n_out);
+    for (int32_t& past : n_past) past += static_cast<int32_t>(n - n_out);
     PrefillAttention a;
     a.q = q.slice(q.shape[0] - n_out, q.shape[0]);
-    const RowState::Views views = scratch_->views();
+    const RowState::Views views = scratch.views();
     a.k = views.k;
     a.v = views.v;
     a.n_past = n_past;
@@ -39,21 +42,22 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
   }
   intervals_.emplace_back(begin, backend_.mark());
   const Timer timer;
-  show(q);
+  show(q, n_rows);
   times_.observe += timer.seconds();
 }
 
-void PrefillAttentionStep::show(const Tensor& q) {
+/// n_rows: of each head, up to the chunk's last one.
+void PrefillAttentionStep::show(const Tensor& q, std::span<const int32_t> n_rows) {
   const LayerSpec& layer = architecture_.layer_spec(il_);
-  const std::vector<int32_t> n_rows = scratch_->n_rows();
-  const RowState::Views views = scratch_->views();
+  const RowState::Views views = chunk_.rows->views();
   const QueryChunk chunk{.q = q,
-                         .pos = pos_.last(q.shape[0]),
+                         .pos = chunk_.pos.last(q.shape[0]),
                          .k = views.k,
                          .n_rows = n_rows,
                          .scale = layer.scale,
                          .rope = architecture_.rotation(il_, n_ctx_),
-                         .variant = architecture_.variant(il_)};
+                         .variant = architecture_.variant(il_),
+                         .reader = reader_};
   for (const auto& target : targets_) {
     if (target->observes()) target->observe(chunk);
   }
@@ -68,12 +72,13 @@ void PrefillAttentionStep::end_layer() {
 }
 
 void PrefillAttentionStep::keep_window(const Tensor& q, int64_t n) {
-  if (!q_window_) return;
+  if (!chunk_.q_window) return;
   const int64_t n_q = q.shape[0];
-  const int64_t first = window_row_ + n - n_q;  // row in q_window of q's first query
+  const int64_t first = chunk_.window_row + n - n_q;  // row in q_window of q's first query
   const int64_t skip = std::max<int64_t>(0, -first);
   if (skip >= n_q) return;
-  backend_.copy(q_window_.at<float>(first + skip), q.at<float>(skip), q.stride[0] * (n_q - skip));
+  backend_.copy(chunk_.q_window.at<float>(first + skip), q.at<float>(skip),
+                q.stride[0] * (n_q - skip));
 }
 
 }  // namespace snapkv

@@ -29,17 +29,25 @@ class PrefillAttentionStep final : public AttentionStep {
         n_ctx_(n_ctx),
         times_(times) {}
 
-  /// Prepares the next chunk of layer il: the scratch layer, the positions of the chunk's tokens,
-  /// and the row of q_window for its first token. Queries whose row would be negative are not kept.
-  void begin(int il, RowState& scratch, std::span<const int32_t> pos, const Tensor& q_window,
-             int64_t window_row);
+  /// A chunk of a layer.
+  struct Chunk {
+    RowState* rows = nullptr;     // the scratch layer
+    int64_t n_ahead = 0;          // rows there are already of the chunk's tokens and later ones
+    std::span<const int32_t> pos; // of the chunk's tokens
+    Tensor q_window;
+    /// The row of q_window for the chunk's first token. Queries whose row would be negative are not
+    /// kept.
+    int64_t window_row = 0;
+  };
+  /// Prepares the next chunk of layer il.
+  void begin(int il, const Chunk& chunk);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override;
   /// Adds the layer's time to the sums. Call it when the backend has finished the layer.
   void end_layer();
 
  private:
   void keep_window(const Tensor& q, int64_t n);
-  void show(const Tensor& q);
+  void show(const Tensor& q, std::span<const int32_t> n_rows);
 
   Backend& backend_;
   const Architecture& architecture_;
@@ -48,10 +56,8 @@ class PrefillAttentionStep final : public AttentionStep {
   const int64_t n_ctx_;
   PrefillTimes& times_;
   int il_ = 0;
-  RowState* scratch_ = nullptr;
-  std::span<const int32_t> pos_;
-  Tensor q_window_;
-  int64_t window_row_ = 0;
+  size_t reader_ = 0;  // QueryChunk::reader
+  Chunk chunk_;
   std::vector<std::pair<Backend::Mark, Backend::Mark>> intervals_;  // of this layer
 };
 

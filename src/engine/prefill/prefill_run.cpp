@@ -25,7 +25,7 @@ class SharedAttention final : public AttentionStep {
     int64_t begin = 0;
     for (const auto& [step, n] : parts_) {
       const int64_t end = begin + n;
-      step->attend(q.slice(begin, end), k.slice(begin, end), v.slice(begin, end),
+      step->attend(q.slice(begin, end), k ? k.slice(begin, end) : k, v ? v.slice(begin, end) : v,
                    out.slice(begin, end));
       begin = end;
     }
@@ -158,6 +158,7 @@ void PrefillRun::run_chunk(int64_t begin, int64_t end) {
     pass.pos = pos_;
   }
   pass.sequences = sequences_;
+  pass.tokens = tokens;
   if (il_ == 0) architecture_.embed(tokens, pass);
   architecture_.layer(il_, pass);
   for (const auto& segment : segments_) {

@@ -24,6 +24,11 @@ std::unique_ptr<ProbeObserver> make_probe(const PrefillPlan& plan, const Prefill
   return std::make_unique<ProbeObserver>(*options.probe, plan.n_tokens, plan.n_past);
 }
 
+/// The last n of a window's queries.
+Tensor last_queries(const Tensor& q_window, int64_t n) {
+  return q_window ? q_window.slice(q_window.shape[0] - n, q_window.shape[0]) : Tensor();
+}
+
 }  // namespace
 
 PrefillSegment::PrefillSegment(const PrefillPrompt& prompt, const PrefillPlan& plan,
@@ -35,6 +40,13 @@ PrefillSegment::PrefillSegment(const PrefillPrompt& prompt, const PrefillPlan& p
       attention_(first().backend(), first().architecture(), targets_, probe_.get(), first().n_ctx,
                  times) {
   for (const auto& target : targets_) n_window_ = std::max(n_window_, target->n_window());
+}
+
+size_t PrefillSegment::scratch_bytes() const {
+  size_t bytes = scratch_ != nullptr ? scratch_->bytes() : 0;
+  if (recurrent_ != nullptr) bytes += recurrent_->bytes();
+  for (const auto& [il, held] : held_) bytes += held.rows->bytes();
+  return bytes;
 }
 
 void PrefillSegment::allocate() {
@@ -63,7 +75,8 @@ void PrefillSegment::begin_layer(int il) {
     q_window_ = window_buffer_.view(DType::f32, {n_window_, layer.n_head, layer.state.head_dim_k});
   }
   recurrent_.reset();
-  layer.state.has_rows() ? fill_scratch(il) : begin_recurrent(il);
+  if (layer.state.has_rows()) fill_scratch(il);
+  if (layer.state.n_recurrent > 0) begin_recurrent(il);
 }
 
 /// Prepares a state that continues the session's or the prefix's.
@@ -98,7 +111,7 @@ void PrefillSegment::fill_scratch(int il) {
     scratch_.reset();  // frees the old one before the new one is allocated
     scratch_ = make_full_state(shape, session.meter, dtype);
     scratch_->reserve(backend, room, room);
-    scratch_bytes_ = scratch_->bytes();
+    scratch_bytes_ = scratch_bytes();
   }
   if (old != nullptr) scratch_->append(backend, *old);
   scratch_->snapshot();  // for PrefillTarget, which may have to restore the old layer
@@ -156,7 +169,12 @@ AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end, i
     return attention_;
   }
   sequences.push_back({.begin = first_row, .end = first_row + end - begin});
-  attention_.begin(il, *scratch_, pos_, q_window_, begin - (plan_.n_tokens - n_window_));
+  const bool shared = first().architecture().layer_spec(il).state.shared;
+  attention_.begin(il, {.rows = &rows_of(il),
+                        .n_ahead = shared ? plan_.n_tokens - begin : 0,
+                        .pos = pos_,
+                        .q_window = q_window_,
+                        .window_row = begin - (plan_.n_tokens - n_window_)});
   return attention_;
 }
 
@@ -184,13 +202,56 @@ void PrefillSegment::end_layer(int il) {
     return;
   }
   attention_.end_layer();
-  if (prefix_maker_) prefix_maker_->keep_layer(il, *scratch_);  // before a policy selects
+  const ModelSpec& spec = first().architecture().spec();
+  const bool shared = spec.layers[il].state.shared;
+  if (prefix_maker_ && shared) prefix_maker_->skip_layer(il);
+  if (prefix_maker_ && !shared) prefix_maker_->keep_layer(il, *scratch_);  // before policies select
+  for (const auto& target : targets_) {
+    target->keep_queries(il, last_queries(q_window_, target->n_window()));
+    if (!shared) continue;
+    Session::Impl& session = target->session();
+    target->keep_state(
+        il, make_state(spec.layers[il].state, session.meter, session.options.kv_type));
+  }
+  spec.readers(spec.rows_of(il)).back() == il ? keep_rows(il) : hold_rows(il);
+}
+
+/// The rows that layer il sees.
+RowState& PrefillSegment::rows_of(int il) const {
+  const auto held = held_.find(first().architecture().spec().rows_of(il));
+  return held != held_.end() ? *held->second.rows : *scratch_;
+}
+
+/// Leaves the rows that layer il sees to later layers.
+void PrefillSegment::hold_rows(int il) {
+  const ModelSpec& spec = first().architecture().spec();
+  const int rows_of = spec.rows_of(il);
+  HeldRows& held = held_[rows_of];
+  if (rows_of == il) held.rows = std::move(scratch_);
+  if (!q_window_ || !spec.layers[rows_of].compressed) return;
+  Backend& backend = first().backend();
+  const size_t bytes = q_window_.numel() * sizeof(float);
+  held.storage.push_back(backend.allocate(bytes, "queries of the window"));
+  backend.copy(held.storage.back().data(), q_window_.data, bytes);
+  held.windows.push_back(held.storage.back().view(
+      DType::f32, {q_window_.shape[0], q_window_.shape[1], q_window_.shape[2]}));
+}
+
+/// Lets the targets select rows that no layer after il sees.
+void PrefillSegment::keep_rows(int il) {
+  const ModelSpec& spec = first().architecture().spec();
+  const int rows_of = spec.rows_of(il);
+  RowState& rows = this->rows_of(il);
+  std::vector<Tensor> all = held_[rows_of].windows;
+  all.resize(spec.readers(rows_of).size() - 1);  // empty ones where nothing reads them
+  all.push_back(q_window_);
   const bool may_take = targets_.size() == 1;
   for (const auto& target : targets_) {
-    Tensor window;
-    if (q_window_) window = q_window_.slice(n_window_ - target->n_window(), n_window_);
-    target->keep_rows(il, *scratch_, window, may_take);
+    std::vector<Tensor> windows;
+    for (const Tensor& q : all) windows.push_back(last_queries(q, target->n_window()));
+    target->keep_rows(rows_of, rows, windows, may_take);
   }
+  held_.erase(rows_of);
 }
 
 void PrefillSegment::prepare_commit() {

@@ -3,6 +3,7 @@
 // of its window. A run computes several short prompts together.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,11 +29,8 @@ class PrefillSegment {
   Session::Impl& first() const { return targets_[0]->session(); }
   /// Positions of the current chunk's tokens.
   std::span<const int32_t> pos() const { return pos_; }
-  /// Memory of the scratch layer; 0 if it has become a session's.
-  size_t scratch_bytes() const {
-    return (scratch_ != nullptr ? scratch_->bytes() : 0) +
-           (recurrent_ != nullptr ? recurrent_->bytes() : 0);
-  }
+  /// Memory of scratch layers, without those that have become a session's.
+  size_t scratch_bytes() const;
 
   void allocate();
   /// Fills the scratch layer with the rows that are already there.
@@ -61,6 +59,9 @@ class PrefillSegment {
   void add_pieces(int64_t begin, int64_t end, int64_t first_row,
                   std::vector<SequenceRows>& sequences);
   void keep_recurrent(int il);
+  RowState& rows_of(int il) const;
+  void hold_rows(int il);
+  void keep_rows(int il);
   void skip_rows();
 
   const PrefillPrompt& prompt_;
@@ -72,7 +73,15 @@ class PrefillSegment {
   Buffer window_buffer_;
   Tensor q_window_;           // [n_window, n_head, head_dim] f32, of the current layer
   std::vector<int32_t> pos_;  // of the current chunk
-  std::unique_ptr<RowState> scratch_;
+  std::unique_ptr<RowState> scratch_;  // of the current layer, if it has rows of its own
+  /// Rows that later layers see too, and the windows of the layers that have: what policies choose
+  /// by when the last of these is done.
+  struct HeldRows {
+    std::unique_ptr<RowState> rows;
+    std::vector<Buffer> storage;
+    std::vector<Tensor> windows;  // as q_window_
+  };
+  std::map<int, HeldRows> held_;  // by layer
   std::unique_ptr<RecurrentState> recurrent_;  // of the current layer, if that has no rows
   std::vector<int64_t> marks_;  // the numbers of tokens after which the prefix has such states
   size_t scratch_bytes_ = 0;

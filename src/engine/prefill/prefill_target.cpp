@@ -71,27 +71,36 @@ int64_t PrefillTarget::budget(int il) const {
 }
 
 void PrefillTarget::begin_layer(int il) {
-  il_ = il;
-  selector_ = session_.policy->make_selector(session_.backend());
+  rows_of_ = session_.architecture().spec().rows_of(il);
+  std::unique_ptr<LayerSelector>& selector = selectors_[rows_of_];
+  if (selector == nullptr) selector = session_.policy->make_selector(session_.backend());
 }
 
 bool PrefillTarget::observes() const {
   return selects_ && session_.policy->info().observes &&
-         session_.architecture().layer_spec(il_).compressed;
+         session_.architecture().layer_spec(rows_of_).compressed;
 }
 
 void PrefillTarget::observe(const QueryChunk& chunk) {
   const Timer timer;
-  selector_->observe(chunk);
+  selectors_.at(rows_of_)->observe(chunk);
   score_seconds_ += timer.seconds();
 }
 
-void PrefillTarget::keep_rows(int il, RowState& scratch, const Tensor& q_window, bool may_take) {
+void PrefillTarget::keep_queries(int il, const Tensor& q_window) {
+  if (!queries_) return;
+  const Timer timer;
+  queries_.fill(session_.backend(), il, q_window);
+  score_seconds_ += timer.seconds();
+}
+
+void PrefillTarget::keep_rows(int il, RowState& scratch, std::span<const Tensor> q_windows,
+                              bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
   const int32_t most_rows = scratch.most_rows();
-  const Selection selection = choose(il, scratch, q_window, most_rows);
-  if (queries_) queries_.fill(backend, il, q_window);
+  const Selection selection = choose(il, scratch, q_windows, most_rows);
+  selectors_.erase(il);
   backend.synchronize();  // before the time is taken
   score_seconds_ += timer.lap();
   if (session_.has_history(il)) {
@@ -118,12 +127,12 @@ void PrefillTarget::keep_rows(int il, RowState& scratch, const Tensor& q_window,
   for (const int32_t n : fresh.n_rows()) layer.n_kept.push_back(n);
 }
 
-void PrefillTarget::keep_state(int il, std::unique_ptr<RecurrentState> state) {
+void PrefillTarget::keep_state(int il, std::unique_ptr<LayerState> state) {
   fresh_[il] = std::move(state);
   layer_stats_[il].n_total = session_.n_past + n_tokens_;
 }
 
-Selection PrefillTarget::choose(int il, const RowState& scratch, const Tensor& q_window,
+Selection PrefillTarget::choose(int il, const RowState& scratch, std::span<const Tensor> q_windows,
                                 int32_t most_rows) const {
   Selection all;
   all.keep_all = true;
@@ -138,7 +147,7 @@ Selection PrefillTarget::choose(int il, const RowState& scratch, const Tensor& q
     const int64_t tail = session_.options.kv_decode_limit - session_.policy->budget_for(n_past);
     if (most_rows <= budget(il) + tail) return all;
   }
-  return select_rows(session_, il, scratch, q_window, *selector_, budget(il));
+  return select_rows(session_, il, scratch, q_windows, *selectors_.at(il), budget(il));
 }
 
 void PrefillTarget::commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,

@@ -3,10 +3,12 @@
 // that will become its cache. One prompt may have several targets.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
-#include "cache/recurrent_state.h"
+#include "cache/layer_state.h"
 #include "engine/core/session_impl.h"
 #include "engine/prefill/prefill_plan.h"
 #include "engine/prefill/prefill_times.h"
@@ -31,32 +33,37 @@ class PrefillTarget {
   /// The most rows that any head of layer il may have if all of them are kept.
   int64_t budget(int il) const;
 
+  /// Makes a selector, unless the layer reads rows that an earlier layer has one for.
   void begin_layer(int il);
   /// Whether observe() must be called with every query of the current layer.
   bool observes() const;
   void observe(const QueryChunk& chunk);
+  /// Keeps the last n_window() queries of layer il, for selections during decoding.
+  void keep_queries(int il, const Tensor& q_window);
   /// Selects rows of the scratch layer, which holds the whole prompt and has had a snapshot of what
-  /// old_layer() gave, and keeps them. `q_window`: the last n_window() queries. `may_take`: the
-  /// scratch layer may become the cache if all rows are kept and it has the cache's type.
-  void keep_rows(int il, RowState& scratch, const Tensor& q_window, bool may_take);
+  /// old_layer() gave, and keeps them. `q_windows`: the last n_window() queries of each layer that
+  /// sees the rows; of a layer that no policy chooses from, any. `may_take`: the scratch layer may
+  /// become the cache if all rows are kept and it has the cache's type.
+  void keep_rows(int il, RowState& scratch, std::span<const Tensor> q_windows, bool may_take);
 
-  /// Keeps what a layer without rows remembers.
-  void keep_state(int il, std::unique_ptr<RecurrentState> state);
+  /// Keeps what a layer without rows of its own remembers.
+  void keep_state(int il, std::unique_ptr<LayerState> state);
 
   /// Hands the result to the session. `times`: the times that all targets share.
   void commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,
               size_t scratch_bytes);
 
  private:
-  Selection choose(int il, const RowState& scratch, const Tensor& q_window,
+  Selection choose(int il, const RowState& scratch, std::span<const Tensor> q_windows,
                    int32_t most_rows) const;
 
   Session::Impl& session_;
   const int64_t n_tokens_;
   const bool selects_;
-  int il_ = 0;  // the current layer
+  int rows_of_ = 0;  // the layer whose rows the current one sees
   const int64_t n_window_;
-  std::unique_ptr<LayerSelector> selector_;         // of the current layer
+  /// Of the layers whose rows the current and later layers see.
+  std::map<int, std::unique_ptr<LayerSelector>> selectors_;
   std::vector<std::unique_ptr<LayerState>> fresh_;  // [n_layer]
   std::vector<std::vector<int32_t>> old_history_;   // [n_layer], history's rows before this prompt
   std::vector<SessionStats::Layer> layer_stats_;    // [n_layer]

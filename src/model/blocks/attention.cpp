@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "model/blocks/attention.h"
 
+#include <array>
+#include <span>
+
 #include "backend/ops.h"
 
 namespace snapkv {
@@ -16,8 +19,7 @@ Tensor each_head(const Tensor& t) { return t.reshaped({t.shape[0] * t.shape[1], 
 Attention::Attention(const BlockContext& context, LayerLoader& loader)
     : context_(context), layer_(loader.layer()) {
   load_qkv(loader);
-  q_norm_ = loader.head_norm("attn_q_norm", layer_.n_head);
-  k_norm_ = loader.head_norm("attn_k_norm", layer_.state.n_head);
+  load_norms(loader);
   if (loader.family().sinks) {
     sinks_ = loader.vector("attn_sinks.weight", layer_.n_head, Presence::required);
   }
@@ -29,6 +31,13 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
   plan_activations(context.activations);
   loader.ignore("attn_rot_embd");  // files of 2023; the table is recomputed
   loader.ignore("attention.rotary_emb.inv_freq");
+}
+
+void Attention::load_norms(LayerLoader& loader) {
+  q_norm_ = loader.head_norm("attn_q_norm", layer_.n_head);
+  if (layer_.state.shared) return loader.ignore("attn_k_norm.weight");
+  k_norm_ = loader.head_norm("attn_k_norm", layer_.state.n_head);
+  if (loader.family().value_norm) v_norm_ = loader.plain_norm(layer_.state.head_dim_v);
 }
 
 void Attention::plan_activations(ActivationPlan& plan) {
@@ -59,8 +68,14 @@ void Attention::load_qkv(LayerLoader& loader) {
     return;
   }
   wq_ = loader.matrix("attn_q", n_q, n_embd, bias);
+  if (layer_.state.shared) {  // some files have matrices that nothing uses
+    loader.ignore("attn_k.weight");
+    loader.ignore("attn_v.weight");
+    return;
+  }
   wk_ = loader.matrix("attn_k", n_k, n_embd, bias);
-  wv_ = loader.matrix("attn_v", n_v, n_embd, bias);
+  const bool from_keys = loader.family().value_norm && !loader.has("attn_v.weight");
+  if (!from_keys) wv_ = loader.matrix("attn_v", n_v, n_embd, bias);
 }
 
 /// q: what the matrix of the queries computes of the last rows, with gates where it has some. gate:
@@ -68,22 +83,32 @@ void Attention::load_qkv(LayerLoader& loader) {
 void Attention::project(const Tensor& normed, const Tensor& q, const Tensor& k, const Tensor& v,
                         const Tensor& gate, const LayerPass& pass) const {
   const int64_t n = normed.shape[0], n_q = q.shape[0];
-  const LinearCall calls[] = {
-      {&wk_, rows(k)}, {&wv_, rows(v)}, {&wq_, rows(q)}, {&wgate_, wgate_ ? rows(gate) : Tensor()}};
-  const std::span all = std::span(calls).first(wgate_ ? 4 : 3);
+  std::array<LinearCall, 4> calls;
+  size_t n_calls = 0;
+  const auto add = [&](const Weight& w, const Tensor& out) {
+    if (w) calls[n_calls++] = {&w, rows(out)};
+  };
+  add(wk_, k);
+  add(wv_, v);
+  const size_t n_kv = n_calls;
+  add(wq_, q);
+  add(wgate_, gate);
+  const std::span all = std::span(calls).first(n_calls);
   if (n_q == n) {
     pass.linear->apply(normed, all);
     return;
   }
-  pass.linear->apply(normed, all.first(2));
-  if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), all.subspan(2));
+  if (n_kv > 0) pass.linear->apply(normed, all.first(n_kv));
+  if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), all.subspan(n_kv));
 }
 
 // x += Wo attention(normed), or Wo (attention(normed) * sigmoid(gate))
 void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   const int64_t n = pass.x.shape[0], n_q = pass.n_q, n_out = pass.n_out;
   const ActivationBuffer& buffers = *pass.buffers;
-  const Tensor q = buffers.get(q_, n_q), k = buffers.get(k_, n), v = buffers.get(v_, n);
+  const Tensor q = buffers.get(q_, n_q);
+  const bool shared = layer_.state.shared;
+  const Tensor k = shared ? Tensor() : buffers.get(k_, n), v = shared ? k : buffers.get(v_, n);
   const Tensor attn = buffers.get(attn_, n_out);
   const Tensor gate = has_gate() ? buffers.get(gate_, n_q) : Tensor();  // of the last n_q rows
   if (layer_.output_gate) {
@@ -93,6 +118,9 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
     ops::split(*pass.backend, each_head(both), parts);
   } else {
     project(normed, q, k, v, gate, pass);
+  }
+  if (v_norm_) {  // before the keys have their own norm: values may be made of them
+    normalize(*pass.backend, context_.spec, v_norm_, each_head(wv_ ? v : k), each_head(v));
   }
   prepare(q, k, pass);
 
@@ -117,7 +145,7 @@ void Attention::prepare(const Tensor& q, const Tensor& k, const LayerPass& pass)
     normalize_heads(k_norm_, k, pass);
   }
   ops::rope(*pass.backend, q, q_pos, frequencies);
-  ops::rope(*pass.backend, k, pass.pos, frequencies);
+  if (k) ops::rope(*pass.backend, k, pass.pos, frequencies);
   if (norms_last) {
     normalize_heads(q_norm_, q, pass);
     normalize_heads(k_norm_, k, pass);

@@ -23,13 +23,14 @@ class Attention final : public TokenMixer {
     return present({&wq_, &wk_, &wv_, &wgate_, &out_.w});
   }
   std::vector<const Norm*> norms() const override {
-    return present({&q_norm_, &k_norm_, &out_.post_norm});
+    return present({&q_norm_, &k_norm_, &v_norm_, &out_.post_norm});
   }
   std::vector<Tensor> vectors() const override { return {sinks_}; }
   Tensor sinks() const override { return sinks_; }
 
  private:
   void load_qkv(LayerLoader& loader);
+  void load_norms(LayerLoader& loader);
   void plan_activations(ActivationPlan& plan);
   bool has_gate() const { return layer_.output_gate || wgate_; }
   void project(const Tensor& normed, const Tensor& q, const Tensor& k, const Tensor& v,
@@ -40,9 +41,10 @@ class Attention final : public TokenMixer {
   const BlockContext& context_;
   const LayerSpec& layer_;
   Weight wq_;                  // [n_q, n_embd], or [2 * n_q, n_embd] with LayerSpec::output_gate
-  Weight wk_, wv_;             // [n_k, n_embd], [n_v, n_embd]
+  Weight wk_, wv_;             // [n_k, n_embd], [n_v, n_embd]; none if another layer's rows are read
   Weight wgate_;               // [n_head * head_dim_v, n_embd], where Family::attention_gate
   Norm q_norm_, k_norm_;       // as Family::qk_norm says
+  Norm v_norm_;                // [head_dim_v], where Family::value_norm
   Tensor sinks_;               // [n_head], or empty
   ResidualOutput out_;         // of n_head * head_dim_v values
   ActivationTensor q_, attn_;  // [n, n_head, head_dim]

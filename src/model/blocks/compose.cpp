@@ -11,6 +11,7 @@
 #include "model/blocks/experts_ffn.h"
 #include "model/blocks/latent_attention.h"
 #include "model/blocks/short_conv.h"
+#include "model/blocks/side_ffn.h"
 #include "model/blocks/sum_ffn.h"
 
 namespace snapkv {
@@ -50,6 +51,9 @@ std::unique_ptr<FeedForward> make_feed_forward(const BlockContext& context, Laye
     parts.push_back(make_part(part, context, loader));
   }
   if (parts.size() == 1) return std::move(parts.front());
+  if (loader.layer().ffn.front().beside) {
+    return std::make_unique<SideFfn>(context, loader, std::move(parts[0]), std::move(parts[1]));
+  }
   return std::make_unique<SumFfn>(context, loader, std::move(parts));
 }
 

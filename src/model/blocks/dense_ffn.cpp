@@ -32,10 +32,10 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
     factor_ = context.activations.add("factor", 1);
   }
   const bool normed = family.norm_places != NormPlaces::before;
-  const bool shared = part.kind == FeedForwardKind::shared_expert;
+  const bool summed = part.kind == FeedForwardKind::shared_expert || part.beside;
   down_ = {context, matrix("ffn_down", n_embd, n_ff),
-           normed && !shared ? loader.norm("post_ffw_norm") : Norm(),
-           normed && shared};  // it is the sum with the other experts that has a norm
+           normed && !summed ? loader.norm("post_ffw_norm") : Norm(),
+           normed && summed};  // what experts add has norms too: they are those of the sum
   if (gate_) gate_out_ = context.activations.add("gate", n_ff);
   up_out_ = context.activations.add("up", n_ff);
   act_ = context.activations.add("act", n_ff, ActivationType::input);

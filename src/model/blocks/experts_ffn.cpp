@@ -2,6 +2,7 @@
 #include "model/blocks/experts_ffn.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace snapkv {
@@ -28,6 +29,10 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
   router_.bias = loader.vector("ffn_gate_inp.bias", c.n_expert, loader.family().expert_bias);
   choice_bias_ = loader.vector("exp_probs_b.bias", c.n_expert, loader.family().choice_bias);
+  if (part.beside) {
+    router_norm_.weight = loader.vector("ffn_gate_inp.scale", c.n_embd, Presence::required);
+    own_factors_ = loader.vector("ffn_down_exps.scale", c.n_expert, Presence::optional);
+  }
   load_experts(loader);
   plan_activations(context.activations);
 }
@@ -60,6 +65,7 @@ void ExpertsFfn::plan_activations(ActivationPlan& plan) {
   const auto chosen = [n_used = c.n_expert_used](int64_t n) { return n * n_used; };
   const auto sorted = [=, n_expert = c.n_expert](int64_t n) { return n_expert + 1 + chosen(n); };
   logits_ = plan.add("router", c.n_expert);
+  if (router_norm_) router_input_ = plan.add("router's input", c.n_embd);
   chosen_ = plan.add("chosen experts", c.n_expert_used, ActivationType::i32);
   weights_ = plan.add("experts' weights", c.n_expert_used);
   gathered_ = plan.add("gathered", c.n_embd, ActivationType::input, some);
@@ -87,8 +93,10 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
   const Tensor chosen = pass.buffers->get(chosen_, n), weights = pass.buffers->get(weights_, n);
   const bool in_sum = context_.spec.family->norm_places != NormPlaces::before;
   const float factor = in_sum ? 1.0f : c.residual_scale;
-  ops::route(*pass.backend, {.logits = router_logits(normed, pass),
+  const Tensor read = router_norm_ ? router_input(n, pass) : normed;
+  ops::route(*pass.backend, {.logits = router_logits(read, pass),
                              .bias = choice_bias_,
+                             .factors = own_factors_,
                              .rule = c.routing,
                              .experts = chosen,
                              .weights = weights});
@@ -101,6 +109,16 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
                                        .out = x,
                                        .memory = memory(n, pass),
                                        .workspace = pass.linear->workspace()});
+}
+
+/// What Gemma 4's router reads: a norm of its own of the residual stream, divided by sqrt(n_embd).
+Tensor ExpertsFfn::router_input(int64_t n, const LayerPass& pass) const {
+  const int64_t n_all = pass.x.shape[0], n_embd = pass.x.shape[1];
+  const Tensor input = pass.buffers->get(router_input_, n);
+  normalize(*pass.backend, context_.spec, router_norm_, pass.x.slice(n_all - n, n_all), input);
+  const float factor = 1.0f / std::sqrt(static_cast<float>(n_embd));
+  ops::scale(*pass.backend, input, {&factor, 1});
+  return input;
 }
 
 /// The product is in f32, whatever the type of other products: with rounded weights some tokens

@@ -19,19 +19,22 @@ class ExpertsFfn final : public FeedForward {
   void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const override;
   std::vector<const Weight*> matrices() const override { return {}; }
   std::vector<const Weight*> other_matrices() const override;
-  std::vector<const Norm*> norms() const override { return {}; }
-  std::vector<Tensor> vectors() const override { return {choice_bias_}; }
+  std::vector<const Norm*> norms() const override { return present({&router_norm_}); }
+  std::vector<Tensor> vectors() const override { return {choice_bias_, own_factors_}; }
 
  private:
   void load_experts(LayerLoader& loader);
   void plan_activations(ActivationPlan& plan);
   Tensor router_logits(const Tensor& normed, const LayerPass& pass) const;
+  Tensor router_input(int64_t n, const LayerPass& pass) const;
   ExpertMemory memory(int64_t n, const LayerPass& pass) const;
 
   const BlockContext& context_;
   const int64_t n_ff_;                       // of an expert
   Weight router_;                            // [n_expert, n_embd] f32
+  Norm router_norm_;                         // [n_embd] of a router that reads the residual stream
   Tensor choice_bias_;                       // [n_expert], or empty
+  Tensor own_factors_;                       // [n_expert], or empty
   std::vector<Weight> gates_, ups_, downs_;  // [n_expert]
   std::vector<Expert> experts_;              // the same, as ops take them
 
@@ -40,6 +43,7 @@ class ExpertsFfn final : public FeedForward {
   ActivationTensor gathered_, branch_;  // [m, n_embd], m = most_rows()
   ActivationTensor gate_, up_, act_;    // [m, n_ff]
   ActivationTensor order_, factors_;    // ExpertMemory's, as columns
+  ActivationTensor router_input_;       // [n, n_embd], where there is router_norm_
 };
 
 }  // namespace snapkv

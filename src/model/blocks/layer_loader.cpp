@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+
 #include "base/check.h"
 
 namespace snapkv {
@@ -38,6 +40,13 @@ std::vector<Weight> LayerLoader::experts(const std::string& name, int64_t n_out,
     all.push_back(matrix(fmt::format("{}.{}", name, e), n_out, n_in, family().expert_bias));
   }
   return all;
+}
+
+float LayerLoader::number(const std::string& name) {
+  const Tensor value = vector(name, 1, Presence::required);
+  const float number = *value.at<const float>(0);
+  if (!std::isfinite(number)) weights_.refuse(prefix_ + name, fmt::format("holds {}", number));
+  return number;
 }
 
 Norm LayerLoader::head_norm(const std::string& name, int64_t n_head) {

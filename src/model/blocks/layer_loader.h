@@ -49,8 +49,12 @@ class LayerLoader {
   Norm norm(const std::string& name, Presence presence = Presence::required) {
     return load_norm(spec_, weights_, prefix_ + name, presence);
   }
+  /// [n] without weights.
+  Norm plain_norm(int64_t n) { return {weights_.ones(n), {}}; }
   /// Of the queries or keys of n_head heads, before they are rotated; `name` without ".weight".
   Norm head_norm(const std::string& name, int64_t n_head);
+  /// The only value of a tensor, which must be finite.
+  float number(const std::string& name);
   /// Marks a tensor as known though unused.
   void ignore(const std::string& name) { weights_.ignore(prefix_ + name); }
 

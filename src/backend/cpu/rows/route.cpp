@@ -100,7 +100,10 @@ void route_token(const ExpertChoice& c, int64_t t) {
     sum = 0.0f;
     for (int64_t i = 0; i < n_used; ++i) sum += weights[i];
   }
-  for (int64_t i = 0; i < n_used; ++i) weights[i] = weights[i] / sum * c.rule.scale;
+  for (int64_t i = 0; i < n_used; ++i) {
+    weights[i] = weights[i] / sum * c.rule.scale;
+    if (c.factors) weights[i] *= *c.factors.at<const float>(chosen[i]);
+  }
 }
 
 }  // namespace
