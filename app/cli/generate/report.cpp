@@ -109,8 +109,8 @@ std::string kept_lines(const RunReport& report, bool colour) {
   }
   if (n_shared > 0) {
     text += line(text.empty() ? "kept" : "",
-                 fmt::format("nothing in {}, which {} rows of others",
-                             plural(n_shared, "layer"), n_shared == 1 ? "reads" : "read"),
+                 fmt::format("{} {} rows of others", plural(n_shared, "more layer"),
+                             n_shared == 1 ? "reads" : "read"),
                  colour);
   }
   if (windows.empty()) return text;
