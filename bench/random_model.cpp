@@ -150,11 +150,11 @@ class Planner {
   /// What comes beside the dense network and after it.
   void add_gemma4_end(const std::string& blk, const RandomGains& g) {
     const int64_t n = f_.gemma4.n_layer_input;
-    add({blk + "layer_output_scale.weight", DType::f32, 1, 1, true, 0.8f, 0.1f});
+    add({blk + "layer_output_scale.weight", DType::f32, 1, 1, true, 1.05f, 0.1f});
     if (n > 0) {
       matrix(blk + "inp_gate", n, s_.n_embd, g.ffn);
       matrix(blk + "proj", s_.n_embd, n, g.ffn);
-      norm(blk + "post_norm", g.ffn_post_norm);
+      norm(blk + "post_norm", 0.3f * g.ffn_post_norm);  // GELU is in every layer's twice
     }
     if (f_.n_expert == 0) return;
     for (const char* name : {"post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"}) {
