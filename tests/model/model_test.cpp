@@ -130,7 +130,7 @@ TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
                {"kimi-linear", "attention.kv_lora_rank", 512, "multi-head latent attention"},
                {"mamba", "ssm.state_size", 16, "recurrent"},
                {"rwkv7", "wkv.head_size", 64, "recurrent"},
-               {"gemma4", "attention.key_length_swa", 128, "sliding window"}};
+               {"gemma3n", "attention.shared_kv_layers", 15, "share keys and values"}};
   for (const auto& c : cases) {
     TinyFile file;
     file.set("general.architecture", std::string(c.architecture));
