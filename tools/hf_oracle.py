@@ -47,6 +47,8 @@ DELTA_NET = dict(
     linear_num_value_heads=6, rms_norm_eps=1e-6,
     rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25))
 MROPE = dict(DELTA_NET["rope_parameters"], mrope_section=[2, 1, 1], mrope_interleaved=True)
+GEMMA4 = dict(num_hidden_layers=6, head_dim=32, global_head_dim=64, sliding_window=16,
+              layer_types=["sliding_attention", "sliding_attention", "full_attention"] * 2)
 EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=64)
 GLM4_MOE = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=64, n_shared_experts=1,
                 first_k_dense_replace=1, routed_scaling_factor=1.5, norm_topk_prob=True)
@@ -83,6 +85,18 @@ CASES = {
         query_pre_attn_scalar=32, final_logit_softcapping=3.0,
         rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
                              sliding_attention=dict(rope_type="default", rope_theta=5000.0))),
+    "gemma4-e": case("Gemma4TextConfig", **GEMMA4, num_kv_shared_layers=3, use_double_wide_mlp=True,
+                     hidden_size_per_layer_input=32, vocab_size_per_layer_input=320),
+    "gemma4": case("Gemma4TextConfig", dtype="bfloat16", max_shard_size="300KB", **GEMMA4, attention_k_eq_v=True,
+                   num_global_key_value_heads=1, hidden_size_per_layer_input=0, final_logit_softcapping=3.0),
+    "gemma4-moe": case("Gemma4TextConfig", **GEMMA4, attention_k_eq_v=True, num_global_key_value_heads=1,
+                       hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=6, top_k_experts=2,
+                       moe_intermediate_size=64),
+    "gemma4-picture": case(
+        "Gemma4Config", model_class="Gemma4ForConditionalGeneration",
+        text_config={**SIZES, **GEMMA4, "hidden_size_per_layer_input": 0},
+        vision_config=dict(num_hidden_layers=1, hidden_size=32, intermediate_size=32, num_attention_heads=2,
+                           num_key_value_heads=2, head_dim=16, position_embedding_size=16)),
     "phi3": case("Phi3Config", sliding_window=None, original_max_position_embeddings=256),
     "phi3-partial": case("Phi3Config", sliding_window=None, hidden_size=128,
                          original_max_position_embeddings=256,
@@ -188,7 +202,7 @@ def normal(name, n):
 def values(name, shape, one_plus):
     """The weights of one tensor; one_plus: norms compute with 1 + w, but for those of linear attention."""
     x = normal(name, int(np.prod(shape)))
-    if name.endswith("norm.weight"):
+    if name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight", "layer_scalar", ".scale", "per_expert_scale")):
         x = x * np.float32(0.2) + np.float32(0 if one_plus and "linear_attn" not in name else 1)
     else:
         x = x * np.float32(0.12)
@@ -209,7 +223,7 @@ def make_folder(spec, folder):
     model_class = getattr(transformers, spec["model_class"])
     automatic = model_class is transformers.AutoModelForCausalLM
     model = model_class.from_config(config) if automatic else model_class(config)
-    one_plus = spec["config_class"].startswith(("Gemma", "Qwen3_5", "Qwen3Next"))
+    one_plus = spec["config_class"].startswith(("Gemma3", "Qwen3_5", "Qwen3Next"))
     model.to(getattr(torch, spec["dtype"])).save_pretrained(folder, max_shard_size=spec["max_shard_size"])
     for path in folder.glob("*.safetensors"):  # the names of files, which models may have under others
         with safe_open(path, framework="pt") as f:

@@ -36,8 +36,8 @@ struct LayerInfo {
   /// Query heads, KV heads and the width of keys; 0 in a layer without attention.
   int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
   int64_t value_dim = 0;  ///< the width of values
-  /// The earlier layer whose rows this one reads, since it has none of its own; -1: it has. Policies
-  /// choose from the rows of that layer, by the queries of all that read them.
+  /// The earlier layer whose rows this one reads, since it has none of its own; -1: it has some.
+  /// Policies choose from the rows of that layer, by the queries of all that read them.
   int rows_of = -1;
   /// Whether values are a part of the keys, which alone are stored (multi-head latent attention).
   bool value_in_key = false;

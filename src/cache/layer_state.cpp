@@ -20,6 +20,7 @@ class SharedRows final : public LayerState {
   int64_t last_cut(int64_t n) const override { return n; }
   void snapshot() override {}
   void roll_back() override {}
+  bool keep_first(int32_t) override { return true; }
   void save(Backend&, const ByteSink&) const override {}
   size_t saved_bytes() const override { return 0; }
   size_t most_saved_bytes(int64_t) const override { return 0; }

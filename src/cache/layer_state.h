@@ -136,8 +136,8 @@ class LayerState {
   virtual size_t bytes_used() const = 0;
 };
 
-/// The state of a layer with attention and rows of its own: for each KV head the rows (keys, values and positions) that
-/// tokens have left. Policies choose among them.
+/// The state of a layer with attention and rows of its own: for each KV head the rows (keys, values
+/// and positions) that tokens have left. Policies choose among them.
 class RowState : public LayerState {
  public:
   using LayerState::as_rows;

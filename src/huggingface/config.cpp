@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "huggingface/gemma4_config.h"
 #include "huggingface/lfm2_config.h"
 #include "huggingface/linear_attention_config.h"
 #include "huggingface/rope_config.h"
@@ -64,6 +65,8 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
     }
   }
   for (const char* key : {"use_bidirectional_attention", "is_encoder_decoder"}) {
+    const bool bidirectional = std::string_view(key) == "use_bidirectional_attention";
+    if (bidirectional && config.is_gemma4()) continue;  // a text there: gemma4_config.cpp
     if (text.flag(key, false)) text.bad(key, "is true, which is not supported");
   }
 }
@@ -71,7 +74,7 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
 /// The head size of folders that do not say it; 0: it follows from the other sizes.
 int64_t default_head_dim(const Config& config) {
   const std::string_view architecture = config.mapping->architecture;
-  if (architecture == "gemma3" || config.has_linear_attention()) return 256;
+  if (architecture.starts_with("gemma") || config.has_linear_attention()) return 256;
   for (const char* name : {"qwen3", "qwen3vl", "glm4", "seed_oss", "ernie4_5"}) {
     if (architecture == name) return 128;
   }
@@ -86,7 +89,8 @@ void read_sizes(const JsonFields& c, Config& config) {
                     ? c.integer("intermediate_size", 1, 1 << 22,
                                 c.integer("moe_intermediate_size", 1, 1 << 22))
                     : c.integer("intermediate_size", 1, 1 << 22);
-  const bool gemma = config.mapping->architecture == "gemma3";  // its folders rely on defaults
+  const bool gemma =  // its folders rely on defaults
+      config.mapping->architecture == "gemma3" || config.is_gemma4();
   config.n_head = gemma ? c.integer("num_attention_heads", 1, 1 << 14, 8)
                         : c.integer("num_attention_heads", 1, 1 << 14);
   config.n_head_kv = c.integer("num_key_value_heads", 1, 1 << 14, gemma ? 4 : config.n_head);
@@ -108,8 +112,9 @@ void read_sizes(const JsonFields& c, Config& config) {
     }
     config.head_dim = config.n_embd / config.n_head;
   }
-  config.n_vocab =
-      gemma ? c.integer("vocab_size", 1, INT32_MAX, 262208) : c.integer("vocab_size", 1, INT32_MAX);
+  config.n_vocab = gemma
+                       ? c.integer("vocab_size", 1, INT32_MAX, config.is_gemma4() ? 262144 : 262208)
+                       : c.integer("vocab_size", 1, INT32_MAX);
   config.n_ctx = gemma ? c.integer("max_position_embeddings", 1, kMaxContext, 131072)
                        : c.integer("max_position_embeddings", 1, kMaxContext);
   const bool lfm2 = config.is_lfm2();
@@ -162,6 +167,7 @@ void read_glm4_experts(const JsonFields& c, Config& config) {
 /// Experts of the families that have them.
 void read_experts(const JsonFields& c, Config& config) {
   if (!config.mapping->has_experts()) return;
+  if (config.is_gemma4()) return read_gemma4_widths(c, config);
   if (config.mapping->architecture == "glm4moe") {
     read_glm4_experts(c, config);
   } else {
@@ -208,6 +214,12 @@ int64_t Config::size(Size which) const {
   switch (which) {
     case Size::none:
       return 0;
+    case Size::one:
+      return 1;
+    case Size::layer_input:
+      return gemma4.n_layer_input;
+    case Size::layer_inputs:
+      return n_layer * gemma4.n_layer_input;
     case Size::embd:
       return n_embd;
     case Size::embd_thrice:
@@ -256,6 +268,17 @@ int64_t Config::size(Size which) const {
   return 0;
 }
 
+int64_t Config::size(Size which, int64_t il) const {
+  if (gemma4.head_dim_full == 0) return size(which);
+  const bool windowed = has_window[il];
+  const int64_t n = windowed ? head_dim : gemma4.head_dim_full;
+  if (which == Size::head_dim) return n;
+  if (which == Size::q) return n_head * n;
+  if (which == Size::kv) return (windowed ? n_head_kv : gemma4.n_head_kv_full) * n;
+  const bool wide = gemma4.wide && il >= n_layer - gemma4.n_shared;
+  return which == Size::ff_dense && wide ? 2 * n_ff_dense : size(which);
+}
+
 Config read_config(const JsonFields& root) {
   Config config;
   find_mapping(root, config);
@@ -282,6 +305,7 @@ Config read_config(const JsonFields& root) {
   } else {
     read_windows(c, config);
   }
+  if (config.is_gemma4()) read_gemma4_layers(c, config);
   if (mapping.architecture == "lfm2") read_lfm2_width(c, config);
   if (mapping.architecture == "granitemoe") read_granite_scales(c, config);
   if (mapping.architecture == "olmoe" && c.has("clip_qkv")) {
@@ -311,7 +335,8 @@ void add_config_keys(const Config& config, Keys& keys) {
     keys.u32(key("expert_used_count"), config.n_expert_used);
     keys.flag(key("expert_weights_norm"), config.normalizes_experts);
   }
-  if (config.n_ff_dense > 0) keys.u32(key("expert_feed_forward_length"), config.n_ff);
+  const bool has_dense = config.n_ff_dense > 0 && (config.n_expert > 0 || !config.is_gemma4());
+  if (has_dense) keys.u32(key("expert_feed_forward_length"), config.n_ff);
   if (architecture == "glm4moe") {
     keys.u32(key("expert_shared_count"), config.n_ff_shared / config.n_ff);
   } else if (config.n_ff_shared > 0) {
@@ -360,6 +385,7 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.final_softcap > 0) keys.f32(key("final_logit_softcapping"), config.final_softcap);
 
   add_rope_keys(config, keys);
+  if (config.is_gemma4()) add_gemma4_keys(config, keys);
 }
 
 }  // namespace snapkv::huggingface

@@ -28,6 +28,15 @@ struct RopeConfig {
   std::vector<float> short_factors, long_factors;  // longrope: [n_rot / 2]
 };
 
+/// Gemma 4's: in layers without a window, heads of another size. Config has those of the others.
+struct Gemma4Sizes {
+  int64_t head_dim_full = 0, n_head_kv_full = 0;  // 0: not such a model
+  int64_t n_shared = 0;       // of the last layers, which read rows of earlier ones
+  int64_t n_layer_input = 0;  // 0: layers have no inputs of their own
+  bool wide = false;          // whether these layers' dense networks are twice as wide
+  double rotated_share = 1;   // of the pairs of heads in layers without a window
+};
+
 struct Config {
   const GgufMapping* mapping = nullptr;
   std::string class_name;   // "LlamaForCausalLM"
@@ -57,6 +66,7 @@ struct Config {
   int64_t conv_kernel = 0;
   /// Where the others have linear attention, the convolution being a part of it; else n_head is 0.
   LinearHeads linear;
+  Gemma4Sizes gemma4;
   std::vector<int64_t> rope_sections;  // of pairs that turn by time, height, width; in text alike
   // Granite's factors; 0: not given
   double attention_scale = 0, embedding_scale = 0, residual_scale = 0, logit_scale = 0;
@@ -64,6 +74,8 @@ struct Config {
   bool ties_embeddings = false;
 
   int64_t size(Size which) const;
+  /// The same in layer il, where layers differ.
+  int64_t size(Size which, int64_t il) const;
   /// Dense or with experts.
   bool is_lfm2() const { return mapping->architecture.starts_with("lfm2"); }
   bool is_glm4() const { return mapping->architecture.starts_with("glm4"); }
@@ -71,6 +83,7 @@ struct Config {
   bool is_qwen_vl() const {
     return mapping->architecture == "qwen2vl" || mapping->architecture == "qwen3vl";
   }
+  bool is_gemma4() const { return mapping->architecture == "gemma4"; }
   bool is_qwen35() const { return mapping->architecture.starts_with("qwen35"); }
   bool has_linear_attention() const { return is_qwen35() || mapping->architecture == "qwen3next"; }
 };

@@ -12,6 +12,7 @@ namespace snapkv::huggingface {
 /// A size of the model (config.h), by name, so that shapes can be written into tables.
 enum class Size {
   none,
+  one,
   embd,
   embd_thrice,
   ff,         // of one expert where there are experts
@@ -28,6 +29,8 @@ enum class Size {
   expert,
   kernel,
   q_and_gate,
+  layer_input,   // of what a token gives each layer
+  layer_inputs,  // all layers'
   // of linear attention
   linear_head,  // number of heads of values
   linear_head_twice,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of the table in gguf_mappings.cpp: GLM 4, Seed-OSS, EXAONE 4, ERNIE 4.5, Hunyuan and the
-// text models of Qwen 2 VL to Qwen 3 VL.
+// Rows of the table in gguf_mappings.cpp: Gemma 4, GLM 4, Seed-OSS, EXAONE 4, ERNIE 4.5, Hunyuan
+// and the text models of Qwen 2 VL to Qwen 3 VL.
 #pragma once
 
 #include <array>
@@ -37,6 +37,43 @@ inline constexpr TensorRow kGlm4Layer[] = {
     {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
     {"post_mlp_layernorm", "post_ffw_norm", Size::embd},
 };
+
+/// Layers that read rows of others have no keys and values, and values may be made of keys.
+inline constexpr TensorRow kGemma4Layer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::none, true},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd, Edit::none, true},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim, Size::none, Edit::none, true},
+    {"post_attention_layernorm", "post_attention_norm", Size::embd},
+    {"pre_feedforward_layernorm", "ffn_norm", Size::embd},
+    {"post_feedforward_layernorm", "post_ffw_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense},
+    {"layer_scalar", "layer_output_scale.weight", Size::one, Size::none, Edit::none, true, true},
+    {"per_layer_input_gate", "inp_gate", Size::layer_input, Size::embd, Edit::none, true},
+    {"per_layer_projection", "proj", Size::embd, Size::layer_input, Edit::none, true},
+    {"post_per_layer_input_norm", "post_norm", Size::embd, Size::none, Edit::none, true},
+    {"post_feedforward_layernorm_1", "post_ffw_norm_1", Size::embd, Size::none, Edit::none, true},
+    {"pre_feedforward_layernorm_2", "pre_ffw_norm_2", Size::embd, Size::none, Edit::none, true},
+    {"post_feedforward_layernorm_2", "post_ffw_norm_2", Size::embd, Size::none, Edit::none, true},
+    {"router.proj", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"router.scale", "ffn_gate_inp.scale", Size::embd, Size::none, Edit::none, true, true},
+    {"router.per_expert_scale", "ffn_down_exps.scale", Size::expert, Size::none, Edit::none, true,
+     true},
+};
+
+inline constexpr TensorRow kGemma4Experts[] = {
+    {"experts.gate_up_proj", "ffn_gate", Size::ff_twice, Size::embd, Edit::first_half, false, true},
+    {"experts.gate_up_proj", "ffn_up", Size::ff_twice, Size::embd, Edit::second_half, false, true},
+    {"experts.down_proj", "ffn_down", Size::embd, Size::ff, Edit::none, false, true},
+};
+
+inline constexpr std::string_view kGemma4[] = {"Gemma4ForCausalLM",
+                                               "Gemma4ForConditionalGeneration"};
 
 inline constexpr TensorRow kGlm4MoeLayer[] = {
     {"input_layernorm", "attn_norm", Size::embd},
@@ -119,6 +156,13 @@ inline constexpr std::string_view kQwen3Vl[] = {"Qwen3VLForConditionalGeneration
 /// `qwen2` and `qwen3`: the layers of those.
 constexpr auto more_mappings(std::span<const TensorRow> qwen2, std::span<const TensorRow> qwen3) {
   return std::array{
+      GgufMapping{.architecture = "gemma4",
+                  .classes = kGemma4,
+                  .layer = kGemma4Layer,
+                  .joined_experts = kGemma4Experts,
+                  .ties_embeddings = true,
+                  .activation = "gelu_pytorch_tanh",
+                  .activation_key = "hidden_activation"},
       GgufMapping{.architecture = "glm4", .classes = kGlm4, .layer = kGlm4Layer},
       GgufMapping{.architecture = "glm4moe",
                   .classes = kGlm4Moe,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "huggingface/linear_attention_config.h"
 #include "huggingface/window_config.h"
@@ -76,6 +77,8 @@ void read_scaling(const JsonFields& rope, Config& config) {
     if (rope.has("mscale") || rope.has("mscale_all_dim")) {
       rope.bad("mscale", "is there, which is not supported");
     }
+  } else if (r.type == "proportional" && architecture == "gemma4") {
+    r.factor = rope.positive("factor", 1.0);
   } else if (r.type == "longrope" && architecture == "phi3") {
     if (r.original_context < 2) {
       rope.bad("original_max_position_embeddings", "is {}, expected at least 2",
@@ -93,8 +96,9 @@ void read_scaling(const JsonFields& rope, Config& config) {
 }  // namespace
 
 void read_rope(const JsonFields& c, Config& config) {
-  const bool gemma = config.mapping->architecture == "gemma3";
+  const bool gemma = config.mapping->architecture == "gemma3" || config.is_gemma4();
   const double partial = c.positive("partial_rotary_factor", config.has_linear_attention() ? 0.25
+                                                             : config.is_gemma4()          ? 0.25
                                                              : config.is_glm4()            ? 0.5
                                                                                            : 1.0);
   const bool lfm2 = config.is_lfm2();
@@ -114,7 +118,15 @@ void read_rope(const JsonFields& c, Config& config) {
     auto full = rope->object("full_attention");
     rope.emplace(full->json(), full->file(), "rope_parameters.full_attention.");
   }
-  const double share = rope ? rope->positive("partial_rotary_factor", partial) : partial;
+  double share = rope ? rope->positive("partial_rotary_factor", partial) : partial;
+  if (config.is_gemma4()) {  // of layers without a window; the others rotate all
+    const bool proportional = !rope || rope->text("rope_type", "default") == "proportional";
+    config.gemma4.rotated_share = proportional ? std::exchange(share, 1.0) : 1.0;
+    share = 1.0;
+    if (config.gemma4.rotated_share > 1) {
+      c.bad("partial_rotary_factor", "is {}, expected at most 1", config.gemma4.rotated_share);
+    }
+  }
   config.n_rot = static_cast<int64_t>(share * static_cast<double>(config.head_dim));
   if (share > 1 || config.n_rot % 2 != 0 || config.n_rot < 2) {
     c.bad("partial_rotary_factor",

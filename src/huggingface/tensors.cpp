@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "format/block_types.h"
 #include "format/byte_reader.h"
+#include "huggingface/gemma4_config.h"
 
 namespace snapkv::huggingface {
 namespace {
@@ -51,7 +52,10 @@ bool is_of_another_part(const Config& config, std::string_view name) {
   if (!config.multimodal) return false;
   if (name.starts_with("model.")) name.remove_prefix(6);
   return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.") ||
-         name.starts_with("visual.");
+         name.starts_with("visual.") ||
+         (config.is_gemma4() &&
+          (name.starts_with("audio_tower.") || name.starts_with("embed_vision.") ||
+           name.starts_with("embed_audio.")));
 }
 
 class Mapper {
@@ -66,12 +70,15 @@ class Mapper {
   std::vector<MappedTensor> run() {
     add({"model.embed_tokens", "token_embd", Size::vocab, Size::embd}, "", "");
     add_rotation();
+    if (config_.gemma4.n_layer_input > 0) add_layer_inputs();
     for (int64_t il = 0; il < config_.n_layer; ++il) {
+      il_ = il;
       const std::string prefix = fmt::format("model.layers.{}.", il);
       for (const auto& rows : {config_.mapping->layer, config_.mapping->ffn}) {
         for (const TensorRow& row : rows) add(row, prefix, fmt::format("blk.{}.", il));
       }
-      if (il >= config_.n_dense_layers) add_experts(prefix, fmt::format("blk.{}.", il));
+      const bool has_experts = config_.n_expert > 0 && il >= config_.n_dense_layers;
+      if (has_experts) add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
     }
     add({config_.mapping->norm, config_.mapping->gguf_norm, Size::embd, Size::none,
@@ -172,12 +179,12 @@ class Mapper {
     const ShardTensor& weight = need(name + ending);
     std::vector<int64_t> shape;
     if (n_joined > 0) shape.push_back(n_joined);
-    shape.push_back(config_.size(row.n_out));
-    if (row.n_in != Size::none) shape.push_back(config_.size(row.n_in));
+    shape.push_back(size(row.n_out));
+    if (row.n_in != Size::none) shape.push_back(size(row.n_in));
     add_source(weight, gguf + ending, shape, row.edit);
     if (row.n_in == Size::none || n_joined > 0) return;
     if (const ShardTensor* bias = find(name + ".bias")) {
-      add_source(*bias, gguf + ".bias", {config_.size(row.n_out)}, row.edit);
+      add_source(*bias, gguf + ".bias", {size(row.n_out)}, row.edit);
     }
   }
 
@@ -291,8 +298,22 @@ class Mapper {
     mapped_.push_back(std::move(m));
   }
 
+  /// What tokens give each layer of Gemma 4.
+  void add_layer_inputs() {
+    add({"model.embed_tokens_per_layer", "per_layer_token_embd", Size::vocab, Size::layer_inputs},
+        "", "");
+    add({"model.per_layer_model_projection", "per_layer_model_proj", Size::layer_inputs,
+         Size::embd},
+        "", "");
+    add({"model.per_layer_projection_norm", "per_layer_proj_norm", Size::layer_input}, "", "");
+  }
+
+  /// A size, in the current layer.
+  int64_t size(Size which) const { return config_.size(which, il_); }
+
   void add_rotation() {
     const RopeConfig& rope = config_.rope;
+    if (config_.is_gemma4()) add_values("rope_freqs.weight", proportional_factors(config_));
     if (rope.type == "llama3") add_values("rope_freqs.weight", llama3_factors(config_));
     if (rope.type == "longrope") {
       add_values("rope_factors_long.weight", rope.long_factors);
@@ -319,6 +340,7 @@ class Mapper {
   const Config& config_;
   const Shards& shards_;
   const std::string& folder_;
+  int64_t il_ = 0;  // the current layer
   std::unordered_map<std::string, const ShardTensor*> by_name_;
   std::unordered_set<const ShardTensor*> used_;
   std::vector<MappedTensor> mapped_;

@@ -64,6 +64,16 @@ void read_exaone4_windows(const JsonFields& c, Config& config) {
   for (const char type : types) config.has_window.push_back(type == 's');
 }
 
+/// All layers but every sixth one have a window, unless layer_types says otherwise; never the last.
+void read_gemma4_windows(const JsonFields& c, Config& config) {
+  config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 512);
+  const std::string types = layer_types(c, config);
+  for (int64_t il = 0; il < config.n_layer; ++il) {
+    const bool windowed = types.empty() ? il % 6 != 5 : types[il] == 's';
+    config.has_window.push_back(windowed && il + 1 < config.n_layer);
+  }
+}
+
 /// Windows of Mistral's and Qwen's layers, some or all of them.
 void read_other_windows(const JsonFields& c, Config& config) {
   const bool mistral =
@@ -89,6 +99,8 @@ void read_windows(const JsonFields& c, Config& config) {
   const std::string_view architecture = config.mapping->architecture;
   if (architecture == "gemma3") {
     read_gemma3_windows(c, config);
+  } else if (architecture == "gemma4") {
+    read_gemma4_windows(c, config);
   } else if (architecture == "gpt-oss") {
     read_gpt_oss_windows(c, config);
   } else if (architecture == "exaone4") {

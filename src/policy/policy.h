@@ -35,7 +35,8 @@ struct QueryChunk {
 /// A policy's view of one layer once the prompt has been read. Where several layers see its rows,
 /// the query heads of all of them count as heads of one group for each KV head: those of the first
 /// layer, then those of the next one. n_head is the number of all. The rows of a head are those of
-/// the cache so far, oldest first; the last q_window.shape[0] rows are those of the window's tokens.
+/// the cache so far, oldest first; the last q_window.shape[0] rows are those of the window's
+/// tokens.
 struct PolicyInput {
   int il = 0;
   int n_layer = 1;

@@ -33,7 +33,7 @@ std::vector<float> heads_of(const std::vector<float>& all, int64_t layer) {
 
 struct Case {
   Layer layer = random_layer(kRowsTotal, kQueries, kHeads, kHeadsKv, kDim, DType::f16, 21);
-  TestTensor wo = random_tensor({kWidth, kHeads * kDim}, 23);
+  TestTensor wo = random_tensor({kWidth, kHeads* kDim}, 23);
   std::vector<double> frequencies = std::vector<double>(kDim / 2, 0.01);
 };
 
@@ -86,8 +86,8 @@ Kept kept_by(Backend& backend, const Policy& policy, const Case& c, int64_t n_la
 
 TEST_P(Readers, CountAsOneLayer) {
   const Case c;
-  for (const char* name : {"snapkv", "snapkv-max", "ada-snapkv", "tova", "h2o",
-                           "expected-attention"}) {
+  for (const char* name :
+       {"snapkv", "snapkv-max", "ada-snapkv", "tova", "h2o", "expected-attention"}) {
     for (const bool critical : {false, true}) {
       if (critical && policy_info(name).find("critical") == nullptr) continue;
       SCOPED_TRACE(std::string(name) + (critical ? ", critical" : ""));

@@ -192,25 +192,20 @@ std::vector<FamilyModel> gemma4s() {
     m.options.gains->qk_norm = 0.65f;  // scores are not divided by sqrt(head_dim)
     return m;
   };
-  return {gemma4("gemma4-e",
-                 {.full_every = 3,
-                  .head_dim_window = 16,
-                  .n_head_kv_full = 2,
-                  .n_shared = 6,
-                  .n_layer_input = 24},
-                 9),
-          gemma4("gemma4",
-                 {.full_every = 3,
-                  .head_dim_window = 16,
-                  .n_head_kv_full = 1,
-                  .keys_are_values = true},
-                 6),
-          gemma4("gemma4-moe",
-                 {.full_every = 2,
-                  .head_dim_window = 16,
-                  .n_head_kv_full = 1,
-                  .keys_are_values = true},
-                 4, 8)};
+  return {
+      gemma4("gemma4-e",
+             {.full_every = 3,
+              .head_dim_window = 16,
+              .n_head_kv_full = 2,
+              .n_shared = 6,
+              .n_layer_input = 24},
+             9),
+      gemma4("gemma4",
+             {.full_every = 3, .head_dim_window = 16, .n_head_kv_full = 1, .keys_are_values = true},
+             6),
+      gemma4("gemma4-moe",
+             {.full_every = 2, .head_dim_window = 16, .n_head_kv_full = 1, .keys_are_values = true},
+             4, 8)};
 }
 
 std::vector<FamilyModel> with_layer_norms() {
@@ -382,8 +377,8 @@ std::vector<FamilyModel> with_latent_attention() {
 const std::vector<FamilyModel>& family_models() {
   static const std::vector<FamilyModel> models = [] {
     std::vector<FamilyModel> all;
-    for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), gemma4s(), olmos(),
-                        with_layer_norms(), with_short_convolutions(), with_delta_rules(),
+    for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), gemma4s(),
+                        olmos(), with_layer_norms(), with_short_convolutions(), with_delta_rules(),
                         with_latent_attention(), more_dense_models(), more_mixtures()}) {
       all.insert(all.end(), some.begin(), some.end());
     }

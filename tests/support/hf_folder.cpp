@@ -3,8 +3,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/half.h"
@@ -83,7 +86,10 @@ void write_text(const std::string& path, std::string_view text) {
 
 std::vector<float> oracle_values(const std::string& name, int64_t n, bool one_plus) {
   const uint64_t key = key_of(name);
-  const bool norm = name.ends_with("norm.weight");
+  constexpr std::string_view kNearOne[] = {"norm.weight",  "norm_1.weight", "norm_2.weight",
+                                           "layer_scalar", ".scale",        "per_expert_scale"};
+  const bool norm = std::any_of(std::begin(kNearOne), std::end(kNearOne),
+                                [&](std::string_view end) { return name.ends_with(end); });
   const float mean = one_plus && name.find("linear_attn") == std::string::npos ? 0.0f : 1.0f;
   std::vector<float> values(n);
   for (int64_t i = 0; i < n; ++i) {

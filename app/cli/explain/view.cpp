@@ -123,9 +123,8 @@ class View {
                         format_shape({layer_.n_head, n_prefix_}));
     for (size_t h = 0; h < r_.query_votes.size(); ++h) {
       const auto at = static_cast<int64_t>(h);
-      const std::string of = readers_.size() > 1
-                                 ? fmt::format("layer {:<3} ", readers_[at / n_group_])
-                                 : "";
+      const std::string of =
+          readers_.size() > 1 ? fmt::format("layer {:<3} ", readers_[at / n_group_]) : "";
       text += fmt::format("  {}query head {:<3} most for {}\n", of,
                           r_.head * n_group_ + at % n_group_, best_tokens(r_.query_votes[h], 3));
     }
@@ -245,8 +244,8 @@ class View {
     const int64_t n_shared = std::count_if(e_.model.layers.begin(), e_.model.layers.end(),
                                            [](const LayerInfo& l) { return l.rows_of >= 0; });
     if (n_shared > 0) {
-      text += fmt::format("  {}: they read rows of earlier layers\n",
-                          plural(n_shared, "more layer"));
+      text +=
+          fmt::format("  {}: they read rows of earlier layers\n", plural(n_shared, "more layer"));
     }
     if (const int64_t n = e_.model.n_layer - e_.model.n_compressed() - n_shared; n > 0) {
       text += fmt::format("  {} with sliding windows: kept as they are\n", plural(n, "more layer"));
@@ -335,7 +334,7 @@ class View {
   const int64_t n_tokens_, n_prefix_;
   const LayerInfo& layer_;  // the shown one
   const int64_t n_group_;
-  std::vector<int> readers_;  // the layers that see its rows, itself first
+  std::vector<int> readers_;   // the layers that see its rows, itself first
   std::vector<bool> is_kept_;  // [L - W]
   float cut_ = 0, highest_dropped_ = 0;
   float max_ = 0;  // highest vote: a full bar

@@ -20,8 +20,7 @@ Buffer join_heads(Backend& backend, std::span<const Tensor> layers, int64_t n_he
   std::vector<Tensor> parts;
   for (const Tensor& q : layers) parts.push_back(groups(q));
   Buffer joined = backend.allocate(n * n_layer * width * sizeof(float), "queries of the window");
-  ops::join(backend, parts,
-            joined.view(DType::f32, {n * n_head_kv, n_layer * width / n_head_kv}));
+  ops::join(backend, parts, joined.view(DType::f32, {n * n_head_kv, n_layer * width / n_head_kv}));
   return joined;
 }
 

@@ -9,8 +9,7 @@ namespace snapkv {
 
 void PrefillAttentionStep::begin(int il, const Chunk& chunk) {
   il_ = il;
-  const std::vector<int> readers =
-      architecture_.spec().readers(architecture_.spec().rows_of(il));
+  const std::vector<int> readers = architecture_.spec().readers(architecture_.spec().rows_of(il));
   reader_ = std::find(readers.begin(), readers.end(), il) - readers.begin();
   chunk_ = chunk;
 }

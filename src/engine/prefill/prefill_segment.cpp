@@ -210,8 +210,8 @@ void PrefillSegment::end_layer(int il) {
     target->keep_queries(il, last_queries(q_window_, target->n_window()));
     if (!shared) continue;
     Session::Impl& session = target->session();
-    target->keep_state(
-        il, make_state(spec.layers[il].state, session.meter, session.options.kv_type));
+    target->keep_state(il,
+                       make_state(spec.layers[il].state, session.meter, session.options.kv_type));
   }
   spec.readers(spec.rows_of(il)).back() == il ? keep_rows(il) : hold_rows(il);
 }

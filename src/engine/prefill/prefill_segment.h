@@ -81,7 +81,7 @@ class PrefillSegment {
     std::vector<Buffer> storage;
     std::vector<Tensor> windows;  // as q_window_
   };
-  std::map<int, HeldRows> held_;  // by layer
+  std::map<int, HeldRows> held_;               // by layer
   std::unique_ptr<RecurrentState> recurrent_;  // of the current layer, if that has no rows
   std::vector<int64_t> marks_;  // the numbers of tokens after which the prefix has such states
   size_t scratch_bytes_ = 0;

@@ -41,7 +41,7 @@ class Attention final : public TokenMixer {
   const BlockContext& context_;
   const LayerSpec& layer_;
   Weight wq_;                  // [n_q, n_embd], or [2 * n_q, n_embd] with LayerSpec::output_gate
-  Weight wk_, wv_;             // [n_k, n_embd], [n_v, n_embd]; none if another layer's rows are read
+  Weight wk_, wv_;             // [n_k, n_embd], [n_v, n_embd]; wv_ may be empty, or both
   Weight wgate_;               // [n_head * head_dim_v, n_embd], where Family::attention_gate
   Norm q_norm_, k_norm_;       // as Family::qk_norm says
   Norm v_norm_;                // [head_dim_v], where Family::value_norm

@@ -42,18 +42,18 @@ class LayerInput final : public Block {
 
   const BlockContext& context_;
   const int64_t il_;
-  const int64_t n_;    // values of an input
-  Tensor token_embd_;  // [n_vocab, n_embd]
-  Tensor table_;       // [n_vocab * n_layer, n]
-  Weight projection_;  // [n, n_embd]
-  Norm norm_;          // [n]
-  Weight gate_;        // [n, n_embd]
-  Weight out_;         // [n_embd, n]
-  Norm post_norm_;     // [n_embd]
-  ActivationTensor embedding_;         // [n_tokens, n_embd]
-  ActivationTensor read_;              // [n_tokens, n_embd], what products read
-  ActivationTensor input_, row_;       // [n_tokens, n]
-  ActivationTensor gated_, branch_;    // [n_tokens, n], [n_tokens, n_embd]
+  const int64_t n_;                  // values of an input
+  Tensor token_embd_;                // [n_vocab, n_embd]
+  Tensor table_;                     // [n_vocab * n_layer, n]
+  Weight projection_;                // [n, n_embd]
+  Norm norm_;                        // [n]
+  Weight gate_;                      // [n, n_embd]
+  Weight out_;                       // [n_embd, n]
+  Norm post_norm_;                   // [n_embd]
+  ActivationTensor embedding_;       // [n_tokens, n_embd]
+  ActivationTensor read_;            // [n_tokens, n_embd], what products read
+  ActivationTensor input_, row_;     // [n_tokens, n]
+  ActivationTensor gated_, branch_;  // [n_tokens, n], [n_tokens, n_embd]
 };
 
 }  // namespace snapkv

@@ -24,11 +24,11 @@ class SideFfn final : public FeedForward {
  private:
   const BlockContext& context_;
   std::unique_ptr<FeedForward> dense_, experts_;
-  Norm dense_norm_;      // [n_embd], of what the dense network computes
-  Norm experts_before_;  // [n_embd], of what experts read
-  Norm experts_norm_;    // [n_embd], of what they compute
-  Norm post_norm_;       // [n_embd], of the sum
-  ActivationTensor normed_;        // [n, n_embd], what experts read
+  Norm dense_norm_;                    // [n_embd], of what the dense network computes
+  Norm experts_before_;                // [n_embd], of what experts read
+  Norm experts_norm_;                  // [n_embd], of what they compute
+  Norm post_norm_;                     // [n_embd], of the sum
+  ActivationTensor normed_;            // [n, n_embd], what experts read
   ActivationTensor sum_, of_experts_;  // [n, n_embd]
 };
 

@@ -62,9 +62,8 @@ std::vector<bool> read_pattern(const MetadataReader& reader, int64_t n_layer) {
   const GgufFile& file = reader.file();
   const std::string key = reader.key("attention.sliding_window_pattern");
   const auto it = file.metadata().find(key);
-  const auto* flags = it == file.metadata().end()
-                          ? nullptr
-                          : std::get_if<std::vector<bool>>(&it->second.value);
+  const auto* flags =
+      it == file.metadata().end() ? nullptr : std::get_if<std::vector<bool>>(&it->second.value);
   if (flags != nullptr && std::ssize(*flags) == n_layer) return *flags;
   fail(ErrorCode::kBadModel, "{}: {} must be an array of {} bools, one for each layer", file.path(),
        key, n_layer);
