@@ -82,9 +82,15 @@ bool embed(const Backend&, const Tensor& weight, std::span<const int32_t> ids, c
   return out.numel() > 0;
 }
 
+// Whether t is the weight of a norm of x's rows: one for all, or m of them that take turns.
+bool is_norm_weight(const Tensor& t, const Tensor& x) {
+  if (t.rank == 1) return is_f32(t, {x.shape[1]});
+  return is_f32(t, {kAny, x.shape[1]}) && t.shape[0] > 0 && x.shape[0] % t.shape[0] == 0;
+}
+
 bool rms_norm(const Backend&, const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
-  SNAPKV_CHECK(is_f32(weight, {x.shape[1]}));
+  SNAPKV_CHECK(is_norm_weight(weight, x));
   SNAPKV_CHECK(out.dtype == DType::f32 || out.dtype == DType::bf16);
   SNAPKV_CHECK(is_dense(out, {x.shape[0], x.shape[1]}));
   SNAPKV_CHECK(eps >= 0.0f);
@@ -94,10 +100,7 @@ bool rms_norm(const Backend&, const Tensor& x, const Tensor& weight, float eps, 
 bool layer_norm(const Backend&, const Tensor& x, const Tensor& weight, const Tensor& bias,
                 float eps, const Tensor& out) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
-  SNAPKV_CHECK(is_f32(weight, {x.shape[1]}) || is_f32(weight, {kAny, x.shape[1]}));
-  if (weight.rank == 2) {
-    SNAPKV_CHECK(weight.shape[0] > 0 && x.shape[0] % weight.shape[0] == 0);
-  }
+  SNAPKV_CHECK(is_norm_weight(weight, x));
   SNAPKV_CHECK(is_bias(bias, x.shape[1]));
   SNAPKV_CHECK(out.dtype == DType::f32 || out.dtype == DType::bf16);
   SNAPKV_CHECK(is_dense(out, {x.shape[0], x.shape[1]}));
@@ -171,6 +174,7 @@ bool short_conv(const Backend& backend, const ShortConv& c) {
   SNAPKV_CHECK(is_f32(c.weight, {d, kAny}) && c.weight.shape[1] >= 2 &&
                c.weight.shape[1] <= kMostTaps);
   SNAPKV_CHECK(is_activation(backend, c.out, {n, d}));
+  SNAPKV_CHECK(is_bias(c.bias, d) && (!c.bias || c.in.shape[1] == 1));
   check_sequences(c.sequences, n);
   return n * d > 0;
 }
@@ -184,6 +188,17 @@ bool delta_rule(const Backend&, const DeltaRule& r) {
   SNAPKV_CHECK(is_f32(r.rate, {r.n_head()}) && is_f32(r.decay_bias, {r.n_head()}));
   check_sequences(r.sequences, n);
   return r.out.numel() > 0;
+}
+
+bool selective_scan(const Backend&, const SelectiveScan& s) {
+  SNAPKV_CHECK(is_f32(s.out, {kAny, kAny, kAny}));
+  const int64_t n = s.out.shape[0];
+  SNAPKV_CHECK(s.n_group > 0 && s.d_state > 0 && s.n_head() % s.n_group == 0);
+  SNAPKV_CHECK(is_f32(s.xbc, {n, s.n_xbc()}) && is_f32(s.step, {n, s.n_head()}));
+  SNAPKV_CHECK(is_f32(s.rate, {s.n_head()}) && is_f32(s.step_bias, {s.n_head()}));
+  SNAPKV_CHECK(is_f32(s.skip, {s.n_head()}));
+  check_sequences(s.sequences, n);
+  return s.out.numel() > 0;
 }
 
 bool rope(const Backend&, const Tensor& x, std::span<const int32_t> pos,

@@ -177,7 +177,7 @@ struct SequenceRows {
 ///   z[t, i] = sum over j < k of weight[i, j] * y[t - (k - 1) + j, i]
 /// - With gates (LFM2, arXiv 2511.23404) a row of `in` has three parts b, c and x; y = b * x and
 ///   out = c * z.
-/// - Without, a row has one part, y; out = silu(z).
+/// - Without, a row has one part, y; out = silu(z + bias).
 /// A sequence's state is y of its last k - 1 rows, [k - 1, d] f32; zeros at its beginning.
 inline constexpr int64_t kMostTaps = 16;  // of kernel_size, at least 2
 struct ShortConv {
@@ -185,6 +185,7 @@ struct ShortConv {
   Tensor weight;                            // [d, kernel_size] f32, a weight
   std::span<const SequenceRows> sequences;  // all n rows, in order
   Tensor out;                               // [n, d] f32 or compute dtype
+  Tensor bias = {};  // [d] f32, or empty; only without gates; a weight
 };
 
 /// The gated delta rule (arXiv 2412.06464, eq. 10) along each sequence. In each head, with q' and
@@ -216,6 +217,30 @@ struct DeltaRule {
   int64_t key_head(int64_t h) const {
     return keys_take_turns ? h % n_head_k : h / (n_head() / n_head_k);
   }
+};
+
+/// The selective state-space scan of Mamba-2 (arXiv 2405.21060, eq. 1 and section 7.1) along each
+/// sequence. In each head, with B and C [d_state] of the head's group, and with
+///   w[t] = softplus(step[t] + step_bias), g[t] = exp(rate * w[t]),
+/// the state S [d_state, d_head] of the head becomes
+///   S[t] = g[t] S[t-1] + B[t] (w[t] x[t])^T,  and out[t] = S[t]^T C[t] + skip * x[t].
+/// A sequence's state is S of each head, [n_head, d_state, d_head] f32; zeros at its beginning.
+struct SelectiveScan {
+  Tensor xbc;   // [n, n_xbc()] f32: x of n_head heads, then B of n_group groups, then C of these
+  Tensor step;  // [n, n_head] f32
+  Tensor rate;  // [n_head] f32, below 0; a weight
+  Tensor step_bias;     // [n_head] f32, a weight
+  Tensor skip;          // [n_head] f32, a weight
+  int64_t n_group = 0;  // divides n_head: group g is that of n_head / n_group neighbouring heads
+  int64_t d_state = 0;
+  std::span<const SequenceRows> sequences;  // all n rows, in order
+  Tensor out;                               // [n, n_head, d_head] f32
+
+  int64_t n_head() const { return out.shape[1]; }
+  int64_t d_head() const { return out.shape[2]; }
+  int64_t n_xbc() const { return n_head() * d_head() + 2 * n_group * d_state; }
+  int64_t n_state() const { return n_head() * d_state * d_head(); }
+  int64_t group(int64_t head) const { return head / (n_head() / n_group); }
 };
 
 /// The rows of one KV head of one sequence.

@@ -102,6 +102,19 @@ OpCases rms_norm_cases() {
     return out.host();
   };
   cases.emplace_back("zeros stay zero", zeros, Bound{});
+  for (const auto& [n, m, d] : {std::array<int64_t, 3>{6, 3, 7}, {8, 2, 64}, {4, 4, 576}}) {
+    for (const DType to : {DType::f32, DType::bf16}) {
+      const auto run = [n = n, m = m, d = d, to](const Place& at) -> Results {
+        const DeviceTensor x = at.put(random_tensor({n, d}, 1, DType::f32, 3.0f));
+        const DeviceTensor weight = at.put(random_tensor({m, d}, 2));
+        const DeviceTensor out = at.zeros({n, d}, at.result(to));
+        ops::rms_norm(at, x, weight, 1e-5f, out);
+        return out.host();
+      };
+      cases.emplace_back(fmt::format("{} x {} of {} groups to {}", n, d, m, name(to)), run,
+                         Tolerance{.rel = to == DType::f32 ? 1e-6 : kBf16});
+    }
+  }
   return cases;
 }
 
@@ -358,7 +371,7 @@ int64_t sum(const std::vector<int64_t>& lengths) {
 OpCases short_conv_cases() {
   OpCases cases;
   const auto add = [&](std::vector<int64_t> lengths, int64_t d, int64_t k, DType to,
-                       bool gates = true) {
+                       bool gates = true, bool has_bias = false) {
     const auto run = [=](const Place& at, bool in_pieces) -> Results {
       const int64_t n = sum(lengths);
       const DeviceTensor in = at.put(random_tensor({n, gates ? 3 : 1, d}, 1));
@@ -366,13 +379,15 @@ OpCases short_conv_cases() {
       const DType type = to == DType::f32 ? DType::f32 : at.compute;
       const DeviceTensor out = at.zeros({n, d}, at.result(type));
       const Sequences sequences(at, lengths, (k - 1) * d, in_pieces);
-      ops::short_conv(at, {in, weight, sequences.rows, out});
+      const DeviceTensor bias = at.put(random_tensor({d}, 4));
+      ops::short_conv(at, {in, weight, sequences.rows, out, has_bias ? bias.view() : Tensor()});
       Results results = out.host();
       results.push_back(sequences.after.host());
       return results;
     };
-    std::string name = fmt::format("{} of {} by {} to {}{}", fmt::join(lengths, ", "), d, k,
-                                   snapkv::name(to), gates ? "" : " without gates");
+    std::string name = fmt::format("{} of {} by {} to {}{}{}", fmt::join(lengths, ", "), d, k,
+                                   snapkv::name(to), gates ? "" : " without gates",
+                                   has_bias ? " + bias" : "");
     OpCase& c = cases.emplace_back(
         std::move(name), [=](const Place& at) { return run(at, false); },
         rounded_if(to == DType::bf16, {1e-5, 1e-6}));
@@ -388,6 +403,7 @@ OpCases short_conv_cases() {
       add({33, 40}, 2049, k, to);
       add({9, 1, 2, 30}, 96, k, to, /*gates=*/false);
       add({5, 6}, 1025, k, to, /*gates=*/false);
+      add({5, 1}, 100, k, to, /*gates=*/false, /*has_bias=*/true);
     }
   }
   return cases;
@@ -501,6 +517,55 @@ OpCases delta_rule_cases() {
   }
   add({130}, 2, 4, 128, 128);
   add({1, 1}, 8, 16, 128, 128);
+  return cases;
+}
+
+// As delta_rule: sums in f32, in several orders, that begin with a state's values.
+OpCases selective_scan_cases() {
+  OpCases cases;
+  const auto add = [&](std::vector<int64_t> lengths, int64_t n_group, int64_t n_head,
+                       int64_t d_state, int64_t d_head, bool in_pieces = false) {
+    const auto run = [=](const Place& at) -> Results {
+      const int64_t n = sum(lengths);
+      TestTensor rates = random_tensor({n_head}, 5);
+      for (int64_t h = 0; h < n_head; ++h) rates.as()[h] = -std::abs(rates.as()[h]);
+      const DeviceTensor out = at.zeros({n, n_head, d_head});
+      const DeviceTensor step = at.put(random_tensor({n, n_head}, 2, DType::f32, 3.0f));
+      const DeviceTensor rate = at.put(rates), bias = at.put(random_tensor({n_head}, 6));
+      const DeviceTensor skip = at.put(random_tensor({n_head}, 7));
+      SelectiveScan s = {.xbc = {},
+                         .step = step,
+                         .rate = rate,
+                         .step_bias = bias,
+                         .skip = skip,
+                         .n_group = n_group,
+                         .d_state = d_state,
+                         .sequences = {},
+                         .out = out};
+      const DeviceTensor xbc = at.put(random_tensor({n, s.n_xbc()}, 1));
+      const Sequences sequences(at, lengths, s.n_state(), in_pieces);
+      s.xbc = xbc;
+      s.sequences = sequences.rows;
+      ops::selective_scan(at, s);
+      Results results = out.host();
+      results.push_back(sequences.after.host());
+      return results;
+    };
+    OpCase& c = cases.emplace_back(
+        fmt::format("{} with {} groups of {} heads of {} x {}{}", fmt::join(lengths, ", "), n_group,
+                    n_head, d_state, d_head, in_pieces ? " in pieces" : ""),
+        run, Bound::of_norm(2e-6));
+    if (sum(lengths) * n_head * d_state * d_head > 300'000) c.only_fast();
+  };
+  add({1}, 1, 1, 1, 1);
+  for (const bool in_pieces : {false, true}) {
+    for (const int64_t n : {2, 3, 4, 9}) add({n}, 2, 4, 16, 32, in_pieces);
+    add({1, 1, 1}, 2, 6, 24, 40, in_pieces);  // a decode step
+    add({7, 1, 2}, 1, 3, 7, 51, in_pieces);
+    add({70, 129}, 2, 18, 16, 24, in_pieces);
+  }
+  add({66}, 1, 4, 128, 64);
+  add({1, 1}, 2, 8, 128, 64);
   return cases;
 }
 

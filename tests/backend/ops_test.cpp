@@ -125,6 +125,28 @@ TEST_F(RefOps, SplitCutsRows) {
   EXPECT_TRUE(all_close(b.values(), {2, 3, 5, 6}, kExact));
 }
 
+TEST_F(RefOps, SelectiveScanDecaysAndAdds) {
+  // one head of one value, a state of 2; x, B (1, 2), C (1, 0.5)
+  const TestTensor xbc({2, 5}, Values{3, 1, 2, 1, 0.5f, /**/ 0, 1, 2, 1, 0.5f});
+  // softplus(0) = ln 2: the step; exp(-ln 2): the state is halved
+  const TestTensor zero({2, 1}), rate({1}, Values{-1}), bias({1}), out({2, 1, 1});
+  const TestTensor skip({1}, Values{10});
+  const TestTensor before({1, 2}, Values{8, 4}), after({1, 2});
+  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)}};
+  ops::selective_scan(*backend_, {.xbc = xbc,
+                                  .step = zero,
+                                  .rate = rate,
+                                  .step_bias = bias,
+                                  .skip = skip,
+                                  .n_group = 1,
+                                  .d_state = 2,
+                                  .sequences = rows,
+                                  .out = out});
+  const float added = 3 * kLn2;  // (8, 4) becomes (4, 2) + added (1, 2), which is halved again
+  EXPECT_TRUE(all_close(after.values(), {2 + added / 2, 1 + added}, kRounded));
+  EXPECT_TRUE(all_close(out.values(), {30 + 5 + 2 * added, 2.5f + added}, kRounded));
+}
+
 TEST_F(RefOps, DeltaRuleForgetsAndCorrects) {
   // one head with keys of 2 values and a value of 1; the key is (3, 4) / 5, the query (1, 0)
   const TestTensor qkv({2, 5}, Values{2, 0, 3, 4, 10, /**/ 2, 0, 3, 4, 10});

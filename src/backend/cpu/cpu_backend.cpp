@@ -61,6 +61,9 @@ class CpuKernels final : public Kernels {
   size_t delta_rule_workspace(const DeltaRule& r) override {
     return cpu::delta_rule_workspace(ctx_, r);
   }
+  size_t selective_scan_workspace(const SelectiveScan& s) override {
+    return cpu::selective_scan_workspace(ctx_, s);
+  }
   size_t project_workspace(const Tensor& x, std::span<const Projection> projections) override {
     return cpu::project_workspace(ctx_, x, projections);
   }

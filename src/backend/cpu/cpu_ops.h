@@ -17,6 +17,7 @@ namespace snapkv::cpu {
 size_t rope_workspace(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
                       const RopeFrequencies& frequencies);
 size_t delta_rule_workspace(const CpuContext& ctx, const DeltaRule& r);
+size_t selective_scan_workspace(const CpuContext& ctx, const SelectiveScan& s);
 size_t project_workspace(const CpuContext& ctx, const Tensor& x,
                          std::span<const Projection> projections);
 size_t project_each_workspace(const CpuContext& ctx, const Tensor& x,

@@ -47,9 +47,11 @@ struct alignas(4 * sizeof(T)) Four {
 // in registers, and their weights are there before x is.
 template <typename Out>
 __global__ void __launch_bounds__(kNormThreads)
-    rms_norm_kernel(const float* x, const float* weight, float eps, int64_t d, Out* out) {
+    rms_norm_kernel(const float* x, const float* weight, int64_t n_weights, float eps, int64_t d,
+                    Out* out) {
   __shared__ float sums[kNormThreads / kWarpSize];
   constexpr int64_t kFirst = kNormLoads * kNormStep;
+  weight += blockIdx.x % n_weights * d;
   ptx::let_next_kernel_start();
   float4 first_x[kNormLoads], first_w[kNormLoads], v[kNormLoads], w[kNormLoads];
   load_vectors(weight, 0, d, first_w);
@@ -96,8 +98,10 @@ __global__ void __launch_bounds__(kNormThreads)
 // The same for any d and addresses.
 template <typename Out>
 __global__ void __launch_bounds__(kNormThreads)
-    rms_norm_any_kernel(const float* x, const float* weight, float eps, int64_t d, Out* out) {
+    rms_norm_any_kernel(const float* x, const float* weight, int64_t n_weights, float eps,
+                        int64_t d, Out* out) {
   __shared__ float sums[kNormThreads / kWarpSize];
+  weight += blockIdx.x % n_weights * d;
   ptx::let_next_kernel_start();
   ptx::wait_for_earlier_kernels();
   const float* row = x + blockIdx.x * d;
@@ -319,8 +323,8 @@ void run_rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, float eps
   const bool vectors =
       x.shape[1] % 4 == 0 && aligned_16(in) && aligned_16(w) && aligned_16(out.data);
   start_early(ctx, {dim3(x.shape[0]), dim3(kNormThreads)},
-              vectors ? rms_norm_kernel<Out> : rms_norm_any_kernel<Out>, in, w, eps, x.shape[1],
-              static_cast<Out*>(out.data));
+              vectors ? rms_norm_kernel<Out> : rms_norm_any_kernel<Out>, in, w,
+              weight.numel() / x.shape[1], eps, x.shape[1], static_cast<Out*>(out.data));
 }
 
 template <Activation activation, typename In, typename Out>

@@ -25,7 +25,7 @@ __device__ __forceinline__ float conv_input(const float* in, const float* from, 
 
 // blockIdx.y: the sequence; its rows and channels are shared out to the x blocks' threads.
 template <bool gates, typename Out>
-__global__ void short_conv_kernel(const float* in, const float* weight,
+__global__ void short_conv_kernel(const float* in, const float* weight, const float* bias,
                                   const SequenceRows* sequences, int64_t d, int64_t kernel_size,
                                   Out* out) {
   ptx::let_next_kernel_start();
@@ -39,7 +39,7 @@ __global__ void short_conv_kernel(const float* in, const float* weight,
   const int64_t step = int64_t{gridDim.x} * kConvThreads;
   for (int64_t at = start; at < n * d; at += step) {
     const int64_t t = at / d, i = at % d;
-    float sum = 0.0f;
+    float sum = bias != nullptr ? bias[i] : 0.0f;
     for (int64_t j = 0; j < kernel_size; ++j) {
       sum +=
           weight[i * kernel_size + j] * conv_input<gates>(first, from, t - n_before + j, i, d, n_before);
@@ -56,6 +56,8 @@ template <bool gates, typename Out>
 void run_short_conv(Context& ctx, const ShortConv& c) {
   const int64_t d = c.weight.shape[0], kernel_size = c.weight.shape[1];
   const auto* weight = static_cast<const float*>(ctx.weights().on_device(c.weight).data);
+  const float* const bias =
+      c.bias ? static_cast<const float*>(ctx.weights().on_device(c.bias).data) : nullptr;
   const SequenceRows* const all = ctx.put(c.sequences);
   for (size_t begin = 0; begin < c.sequences.size();) {
     const size_t n = count_independent(c.sequences.subspan(begin));
@@ -66,7 +68,7 @@ void run_short_conv(Context& ctx, const ShortConv& c) {
     const Grid grid{dim3(std::min<int64_t>(div_up(most * d, kConvThreads), 65536), n),
                     dim3(kConvThreads)};
     start_early(ctx, grid, short_conv_kernel<gates, Out>, static_cast<const float*>(c.in.data), weight,
-                all + begin, d, kernel_size, static_cast<Out*>(c.out.data));
+                bias, all + begin, d, kernel_size, static_cast<Out*>(c.out.data));
     begin += n;
   }
 }

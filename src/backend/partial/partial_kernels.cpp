@@ -167,6 +167,7 @@ HostShortConv on_host(HostCopies& copies, const ShortConv& c) {
   host.c.in = copies.tensor(c.in);
   host.c.weight = copies.tensor(c.weight);
   host.c.out = copies.tensor(c.out);
+  if (c.bias) host.c.bias = copies.tensor(c.bias);
   return host;
 }
 
@@ -180,6 +181,21 @@ HostDeltaRule on_host(HostCopies& copies, const DeltaRule& r) {
   host.r.sequences = host.sequences;
   for (Tensor* t : {&host.r.qkv, &host.r.decay, &host.r.beta, &host.r.rate, &host.r.decay_bias,
                     &host.r.out}) {
+    *t = copies.tensor(*t);
+  }
+  return host;
+}
+
+struct HostScan {
+  std::vector<SequenceRows> sequences;
+  SelectiveScan s;
+  operator const SelectiveScan&() const { return s; }  // NOLINT: ops take it
+};
+HostScan on_host(HostCopies& copies, const SelectiveScan& s) {
+  HostScan host = {on_host(copies, s.sequences, s.n_state()), s};
+  host.s.sequences = host.sequences;
+  for (Tensor* t : {&host.s.xbc, &host.s.step, &host.s.rate, &host.s.step_bias, &host.s.skip,
+                    &host.s.out}) {
     *t = copies.tensor(*t);
   }
   return host;

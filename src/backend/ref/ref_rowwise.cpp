@@ -10,12 +10,12 @@ namespace snapkv::ref {
 
 // out[t, i] = x[t, i] / sqrt(mean_i(x[t, i]^2) + eps) * weight[i]
 void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
-  const int64_t n = x.shape[0], d = x.shape[1];
+  const int64_t n = x.shape[0], d = x.shape[1], n_weights = weight.numel() / d;
   for (int64_t t = 0; t < n; ++t) {
     const std::vector<double> row = get_row(x.at<const void>(t), x.dtype, d);
     const double scale = 1.0 / std::sqrt(dot(row, row) / static_cast<double>(d) + eps);
     for (int64_t i = 0; i < d; ++i) {
-      const double w = get(weight.data, weight.dtype, i);
+      const double w = get(weight.data, weight.dtype, t % n_weights * d + i);
       put(out.at<void>(t), out.dtype, i, row[i] * scale * w);
     }
   }

@@ -15,7 +15,7 @@ double softplus(double x) { return x > 0.0 ? x + std::log1p(std::exp(-x)) : std:
 }  // namespace
 
 // With gates: out[t, i] = c[t, i] sum_j weight[i, j] y[t - (k - 1) + j, i], y = b x
-// Without: out[t, i] = silu(sum_j weight[i, j] y[t - (k - 1) + j, i])
+// Without: out[t, i] = silu(sum_j weight[i, j] y[t - (k - 1) + j, i] + bias[i])
 void short_conv(const ShortConv& c) {
   const int64_t d = c.weight.shape[0], n_before = c.weight.shape[1] - 1;
   const bool gates = c.in.shape[1] == 3;
@@ -28,7 +28,7 @@ void short_conv(const ShortConv& c) {
     };
     for (int64_t t = rows.begin; t < rows.end; ++t) {
       for (int64_t i = 0; i < d; ++i) {
-        double sum = 0.0;
+        double sum = c.bias ? *c.bias.at<const float>(i) : 0.0;
         for (int64_t j = 0; j <= n_before; ++j) {
           sum += *c.weight.at<const float>(i, j) * y(t - n_before + j, i);
         }
@@ -88,6 +88,43 @@ void delta_rule(const DeltaRule& r) {
       std::vector<double> s(from, from + n);
       for (int64_t t = rows.begin; t < rows.end; ++t) apply_delta_rule(r, h, t, s);
       for (int64_t i = 0; i < n; ++i) put(rows.to, DType::f32, h * n + i, s[i]);
+    }
+  }
+}
+
+namespace {
+
+/// Row t of head h; state [d_state, d_head] is the head's.
+void apply_scan(const SelectiveScan& s, int64_t h, int64_t t, std::vector<double>& state) {
+  const int64_t d_head = s.d_head();
+  const float* const row = s.xbc.at<const float>(t);
+  const float* const x = row + h * d_head;
+  const float* const b = row + s.n_head() * d_head + s.group(h) * s.d_state;
+  const float* const c = b + s.n_group * s.d_state;
+  const double step = softplus(*s.step.at<const float>(t, h) +
+                               static_cast<double>(*s.step_bias.at<const float>(h)));
+  const double decay = std::exp(*s.rate.at<const float>(h) * step);
+  for (int64_t j = 0; j < d_head; ++j) {
+    double out = static_cast<double>(*s.skip.at<const float>(h)) * x[j];
+    for (int64_t i = 0; i < s.d_state; ++i) {
+      double& value = state[i * d_head + j];
+      value = decay * value + b[i] * step * x[j];
+      out += value * c[i];
+    }
+    *s.out.at<float>(t, h, j) = static_cast<float>(out);
+  }
+}
+
+}  // namespace
+
+void selective_scan(const SelectiveScan& s) {
+  const int64_t n = s.d_state * s.d_head();
+  for (const SequenceRows& rows : s.sequences) {
+    for (int64_t h = 0; h < s.n_head(); ++h) {
+      const float* const from = static_cast<const float*>(rows.from) + h * n;
+      std::vector<double> state(from, from + n);
+      for (int64_t t = rows.begin; t < rows.end; ++t) apply_scan(s, h, t, state);
+      for (int64_t i = 0; i < n; ++i) put(rows.to, DType::f32, h * n + i, state[i]);
     }
   }
 }

@@ -389,12 +389,14 @@ void join(const CpuContext& ctx, std::span<const Tensor> parts, const Tensor& ou
 
 void rms_norm(const CpuContext& ctx, const Tensor& x, const Tensor& weight, float eps,
               const Tensor& out) {
-  const int64_t n = x.shape[0], d = x.shape[1];
+  const int64_t n = x.shape[0], d = x.shape[1], n_weights = weight.numel() / d;
   const auto row = out.dtype == DType::bf16 ? HWY_DYNAMIC_DISPATCH(rms_norm_row_bf16)
                                             : HWY_DYNAMIC_DISPATCH(rms_norm_row_f32);
   const float* w = static_cast<const float*>(weight.data);
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
-  for (int64_t t = 0; t < n; ++t) row(x.at<const float>(t), w, eps, d, out.at<void>(t));
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<const float>(t), w + t % n_weights * d, eps, d, out.at<void>(t));
+  }
 }
 
 void layer_norm(const CpuContext& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -26,14 +26,15 @@ namespace {  // other files have functions of the same names
 constexpr int64_t kChannels = 512;  // whose weights lie in the first-level cache
 
 /// Channels [0, n) of one row, n <= kChannels. Row j of the k inputs is b[j] * x[j], or x[j] where
-/// b[j] is null; tap j of channel i has weights[j * kChannels + i]. Without a gate c, the output is silu
-/// of the sum.
+/// b[j] is null; tap j of channel i has weights[j * kChannels + i]. Sums begin with the biases, unless
+/// these are null. Without a gate c, the output is silu of the sum.
 template <typename Out, class D>
 HWY_INLINE int64_t conv_channels(D d, const float* const* b, const float* const* x, const float* c,
-                                 const float* weights, int64_t k, int64_t i, int64_t n, Out* out) {
+                                 const float* biases, const float* weights, int64_t k, int64_t i,
+                                 int64_t n, Out* out) {
   const int64_t n_lanes = hn::Lanes(d);
   for (; i + n_lanes <= n; i += n_lanes) {
-    auto sum = hn::Zero(d);
+    auto sum = biases != nullptr ? hn::LoadU(d, biases + i) : hn::Zero(d);
     for (int64_t j = 0; j < k; ++j) {
       auto y = hn::LoadU(d, x[j] + i);
       if (b[j] != nullptr) y = hn::Mul(y, hn::LoadU(d, b[j] + i));
@@ -50,10 +51,10 @@ HWY_INLINE int64_t conv_channels(D d, const float* const* b, const float* const*
 }
 
 template <typename Out>
-void conv_piece(const float* const* b, const float* const* x, const float* c, const float* weights,
-                int64_t k, int64_t n, Out* out) {
-  const int64_t i = conv_channels(F32(), b, x, c, weights, k, 0, n, out);
-  conv_channels(hn::CappedTag<float, 1>(), b, x, c, weights, k, i, n, out);
+void conv_piece(const float* const* b, const float* const* x, const float* c, const float* biases,
+                const float* weights, int64_t k, int64_t n, Out* out) {
+  const int64_t i = conv_channels(F32(), b, x, c, biases, weights, k, 0, n, out);
+  conv_channels(hn::CappedTag<float, 1>(), b, x, c, biases, weights, k, i, n, out);
 }
 
 /// to[j * kChannels + i] = taps[i * k + j] of n channels.
@@ -95,10 +96,11 @@ void conv_row(const ShortConv& c, const SequenceRows& rows, int64_t t, int64_t a
                   : c.in.at<const float>(row, gates ? 2 : 0) + at;
   }
   const float* const gate = gates ? c.in.at<const float>(t, 1) + at : nullptr;
+  const float* const biases = c.bias ? c.bias.at<const float>(at) : nullptr;
   if (c.out.dtype == DType::bf16) {
-    conv_piece(b, x, gate, weights, k, n, c.out.at<bf16_t>(t) + at);
+    conv_piece(b, x, gate, biases, weights, k, n, c.out.at<bf16_t>(t) + at);
   } else {
-    conv_piece(b, x, gate, weights, k, n, c.out.at<float>(t) + at);
+    conv_piece(b, x, gate, biases, weights, k, n, c.out.at<float>(t) + at);
   }
 }
 
