@@ -385,9 +385,9 @@ OpCases short_conv_cases() {
       results.push_back(sequences.after.host());
       return results;
     };
-    std::string name = fmt::format("{} of {} by {} to {}{}{}", fmt::join(lengths, ", "), d, k,
-                                   snapkv::name(to), gates ? "" : " without gates",
-                                   has_bias ? " + bias" : "");
+    std::string name =
+        fmt::format("{} of {} by {} to {}{}{}", fmt::join(lengths, ", "), d, k, snapkv::name(to),
+                    gates ? "" : " without gates", has_bias ? " + bias" : "");
     OpCase& c = cases.emplace_back(
         std::move(name), [=](const Place& at) { return run(at, false); },
         rounded_if(to == DType::bf16, {1e-5, 1e-6}));

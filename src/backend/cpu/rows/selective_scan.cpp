@@ -5,12 +5,13 @@
 //   out[i] = c[i] S^T C[i] + sum over j <= i of c[i] / c[j] w[j] (C[i] . B[j]) x[j] + skip x[i],
 // and the state after it is c[last] S + sum over j of c[last] / c[j] w[j] B[j] x[j]^T.
 //
-// A row of S meets all of the chunk's tokens while it is in registers: the sums of S^T C stay there,
-// and the row goes back changed. For each token and head that is 2 d_state d_head multiplications
-// and additions in one pass over S for kScanTokens tokens, against as many, d_state d_head
-// multiplications by decays and a pass for each token when tokens come one by one. Chunks of 64 as
-// matrix products would take the same 2 d_state d_head and 32 d_head more (an eighth for d_state =
-// 128): blocks of S are in the first-level cache, so there is no traffic that they would save.
+// A row of S meets all of the chunk's tokens while it is in registers: the sums of S^T C stay
+// there, and the row goes back changed. For each token and head that is 2 d_state d_head
+// multiplications and additions in one pass over S for kScanTokens tokens, against as many, d_state
+// d_head multiplications by decays and a pass for each token when tokens come one by one. Chunks of
+// 64 as matrix products would take the same 2 d_state d_head and 32 d_head more (an eighth for
+// d_state = 128): blocks of S are in the first-level cache, so there is no traffic that they would
+// save.
 #include <omp.h>
 
 #include <algorithm>
@@ -74,8 +75,8 @@ namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 namespace {  // other files have functions of the same names
 
-/// Vectors of a block of columns: with their updates and sums, 4 * kScanTokens registers where there
-/// are 32.
+/// Vectors of a block of columns: with their updates and sums, 4 * kScanTokens registers where
+/// there are 32.
 constexpr int kScanVectors = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM ? 2 : 1;
 
 /// Rows [begin, begin + n) of a sequence.
@@ -294,8 +295,7 @@ void scan_blocks(const SelectiveScan& s, const ScanBlocks& blocks, const ScanScr
         const int64_t first = std::max<int64_t>(0, blocks.begin - head * blocks.of_head);
         const int64_t end = std::min(blocks.of_head, blocks.end - head * blocks.of_head);
         for (int64_t at = first; at < end; ++at) {
-          scan_columns(piece, head, at, memory.factors,
-                       static_cast<const float*>(from) + to_state,
+          scan_columns(piece, head, at, memory.factors, static_cast<const float*>(from) + to_state,
                        static_cast<float*>(rows.to) + to_state);
         }
       }
