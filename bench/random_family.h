@@ -45,6 +45,7 @@ struct RandomFamily {
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
   int64_t n_dense_layers = 0;               // the first ones, without experts, n_ff_dense wide
   int64_t n_ff_shared = 0;                  // > 0: width of an expert that every token passes
+  int64_t n_latent = 0;                     // > 0: values that experts work on, fewer than n_embd
   int64_t n_shared = 0;                     // > 0: the header says this, not n_ff_shared
   int64_t expert_step = 0;                  // > 0: only the last of so many layers has experts
   bool shared_gate = false;                 // whether each token has a factor for it
@@ -59,6 +60,15 @@ struct RandomFamily {
     bool joined_gates = false;         // ssm_ba, else ssm_beta and ssm_alpha
   };
   DeltaNet delta_net = {};
+  /// Mixers of Mamba-2 in the layers that have an M in `pattern`. There * is attention and, if each
+  /// layer is only one part (`parts_apart`), - a feed-forward network.
+  struct Mamba2 {
+    int64_t n_group = 0, n_head = 0;  // 0: no such layers
+    int64_t d_state = 0, d_head = 0;
+    std::string pattern = {};  // [n_layer]
+    bool parts_apart = false;
+  };
+  Mamba2 mamba2 = {};
   /// Multi-head latent attention in all layers. n_rot is the rotated part of a head's key; head_dim
   /// says nothing then.
   struct Latent {
@@ -97,6 +107,7 @@ struct RandomGains {
   float ffn = 1.2f;
   float router = 1.5f;
   float delta_rate = 0.5f;   // of how fast a state forgets
+  float scan_skip = 0.7f;    // of what a mixer of Mamba-2 lets pass beside its state
   float delta_gates = 0.8f;  // what decides when it forgets and learns
   float sinks = 2.0f;
   float bias = 0.4f;           // of biases

@@ -72,6 +72,11 @@ bool has_short_conv(const RandomFamily& family, int64_t il) {
   return family.conv_kernel > 0 && std::find(layers.begin(), layers.end(), il) == layers.end();
 }
 
+/// What layer il has in a model with mixers of Mamba-2: a letter of its pattern, else 0.
+char scan_letter(const RandomFamily& family, int64_t il) {
+  return family.mamba2.n_head > 0 ? family.mamba2.pattern.at(static_cast<size_t>(il)) : '\0';
+}
+
 class Planner {
  public:
   Planner(const RandomModelShape& s, const RandomModelOptions& o)
@@ -102,6 +107,7 @@ class Planner {
  private:
   void add_layer(const std::string& blk, int64_t il, const RandomGains& g) {
     if (f_.norm_before) norm(blk + "attn_norm");
+    if (f_.mamba2.parts_apart) return add_part(blk, il, g);
     if (f_.norm_before && f_.ffn_norm) {
       norm(blk + (f_.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm"));
     }
@@ -116,6 +122,8 @@ class Planner {
       add_short_conv(blk, g);
     } else if (has_delta_net(f_, il)) {
       add_delta_net(blk, g);
+    } else if (scan_letter(f_, il) == 'M') {
+      add_mamba2(blk, g);
     } else {
       add_attention(blk, g);
     }
@@ -168,6 +176,33 @@ class Planner {
   int64_t dense_width(int64_t il) const {
     const int64_t n_ff = f_.n_ff_dense > 0 ? f_.n_ff_dense : s_.n_ff;
     return il >= s_.n_layer - f_.gemma4.n_shared ? 2 * n_ff : n_ff;
+  }
+
+  void add_part(const std::string& blk, int64_t il, const RandomGains& g) {
+    switch (scan_letter(f_, il)) {
+      case 'M':
+        return add_mamba2(blk, g);
+      case '*':
+        return add_attention(blk, g);
+      default:
+        add_ffn(blk, il, g);
+    }
+  }
+
+  void add_mamba2(const std::string& blk, const RandomGains& g) {
+    constexpr int64_t kKernelSize = 4;
+    const RandomFamily::Mamba2& m = f_.mamba2;
+    const int64_t n_values = m.n_head * m.d_head, n_xbc = n_values + 2 * m.n_group * m.d_state;
+    matrix(blk + "ssm_in", n_values + n_xbc + m.n_head, s_.n_embd, g.qkv);
+    matrix(blk + "ssm_conv1d", n_xbc, kKernelSize, g.attention_output, false, DType::f32);
+    bias(blk + "ssm_conv1d", n_xbc);
+    bias(blk + "ssm_dt", m.n_head);
+    const float rate = o_.gains ? g.delta_rate : 1.0f, skip = o_.gains ? g.scan_skip : 1.0f;
+    add({blk + "ssm_a", DType::f32, m.n_head, 1, false, -rate, rate / 4});
+    add({blk + "ssm_d", DType::f32, m.n_head, 1, false, skip, skip / 2});
+    add({blk + "ssm_norm.weight", DType::f32, m.n_group, n_values / m.n_group, false, 1.0f,
+         o_.gains ? g.norm : o_.norm_stddev});
+    matrix(blk + "ssm_out", s_.n_embd, n_values, g.attention_output);
   }
 
   void add_draft_layer(const std::string& blk, const RandomGains& g) {
@@ -290,13 +325,18 @@ class Planner {
         matrix(fmt::format("{}{}.{}", blk, name, e), n_out, n_in, g.ffn);
       }
     };
+    const int64_t n_in = f_.n_latent > 0 ? f_.n_latent : s_.n_embd;
     if (f_.fused_experts) {
-      experts("ffn_gate_up", 2 * s_.n_ff, s_.n_embd);
+      experts("ffn_gate_up", 2 * s_.n_ff, n_in);
     } else {
-      experts("ffn_gate", s_.n_ff, s_.n_embd);
-      experts("ffn_up", s_.n_ff, s_.n_embd);
+      if (f_.gated) experts("ffn_gate", s_.n_ff, n_in);
+      experts("ffn_up", s_.n_ff, n_in);
     }
-    experts("ffn_down", s_.n_embd, s_.n_ff);
+    experts("ffn_down", n_in, s_.n_ff);
+    if (f_.n_latent > 0) {
+      matrix(blk + "ffn_latent_down", n_in, s_.n_embd, g.ffn);
+      matrix(blk + "ffn_latent_up", s_.n_embd, n_in, g.ffn);
+    }
     if (f_.n_ff_shared > 0) add_shared_expert(blk, g);
   }
 
@@ -305,7 +345,7 @@ class Planner {
       add({blk + "ffn_gate_inp_shexp.weight", DType::f32, 1, s_.n_embd, true, 0.0f,
            o_.gains ? g.router / std::sqrt(static_cast<float>(s_.n_embd)) : o_.weight_stddev});
     }
-    matrix(blk + "ffn_gate_shexp", f_.n_ff_shared, s_.n_embd, g.ffn);
+    if (f_.gated) matrix(blk + "ffn_gate_shexp", f_.n_ff_shared, s_.n_embd, g.ffn);
     matrix(blk + "ffn_up_shexp", f_.n_ff_shared, s_.n_embd, g.ffn);
     matrix(blk + "ffn_down_shexp", s_.n_embd, f_.n_ff_shared, g.ffn);
   }
@@ -399,6 +439,27 @@ void add_delta_net_keys(GgufHeader& meta, const RandomModelShape& s) {
   meta.u32(key("ssm.inner_size"), f.delta_net.n_head * f.delta_net.head_dim);
 }
 
+void add_mamba2_keys(GgufHeader& meta, const RandomModelShape& s) {
+  const RandomFamily::Mamba2& m = s.family.mamba2;
+  const auto key = [&](std::string_view name) {
+    return s.family.architecture + "." + std::string(name);
+  };
+  meta.u32(key("ssm.conv_kernel"), 4);
+  meta.u32(key("ssm.state_size"), m.d_state);
+  meta.u32(key("ssm.group_count"), m.n_group);
+  meta.u32(key("ssm.time_step_rank"), m.n_head);
+  meta.u32(key("ssm.inner_size"), m.n_head * m.d_head);
+  std::vector<int32_t> heads, widths;
+  const int64_t n_ff = s.family.n_ff_dense > 0 ? s.family.n_ff_dense : s.n_ff;
+  for (int64_t il = 0; il < s.n_layer; ++il) {
+    const char letter = scan_letter(s.family, il);
+    heads.push_back(letter == '*' ? static_cast<int32_t>(s.n_head_kv) : 0);
+    widths.push_back(letter == '-' ? static_cast<int32_t>(n_ff) : 0);
+  }
+  meta.array(key("attention.head_count_kv"), 5, heads);
+  if (m.parts_apart) meta.array(key("feed_forward_length"), 5, widths);
+}
+
 void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
   const RandomFamily& f = s.family;
   const RandomFamily::Latent& l = f.latent;
@@ -468,7 +529,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   const bool gemma4 = f.gemma4.full_every > 0;
   if (gemma4) {
     add_gemma4_keys(meta, s);
-  } else {
+  } else if (!f.mamba2.parts_apart) {
     meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
   }
   if (f.n_ff_dense > 0) meta.u32(key("expert_feed_forward_length"), s.n_ff);
@@ -477,6 +538,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   } else if (f.n_ff_shared > 0 && f.latent.rank == 0) {
     meta.u32(key("expert_shared_feed_forward_length"), f.n_ff_shared);
   }
+  if (f.n_latent > 0) meta.u32(key("moe_latent_size"), f.n_latent);
   if (f.expert_step > 0) meta.u32(key("interleave_moe_layer_step"), f.expert_step);
   if (f.n_dense_layers > 0) meta.u32(key("leading_dense_block_count"), f.n_dense_layers);
   if (f.n_expert > 0) {
@@ -491,6 +553,8 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     }
     meta.array(key("attention.head_count_kv"), 5, heads);
     meta.u32(key("shortconv.l_cache"), f.conv_kernel);
+  } else if (f.mamba2.n_head > 0) {
+    add_mamba2_keys(meta, s);
   } else if (f.latent.rank == 0 && !gemma4) {
     meta.u32(key("attention.head_count_kv"), s.n_head_kv);
   }

@@ -82,6 +82,20 @@ RandomFamily qwen35moe() {
   return family;
 }
 
+RandomFamily granite4_1b() {
+  return {.architecture = "granitehybrid",
+          .mamba2 = {.n_group = 1,
+                     .n_head = 48,
+                     .d_state = 128,
+                     .d_head = 64,
+                     .pattern = "MMMMM*MMMMMMMMM*MMMMMMMMM*MMMMMMMMM*MMMM"},
+          .keys = {{"rope.scaling.finetuned", false},
+                   {"attention.scale", 0.015625},
+                   {"embedding_scale", 12.0},
+                   {"residual_scale", 0.22},
+                   {"logit_scale", 6.0}}};
+}
+
 RandomFamily deepseek2_lite() {
   return {.architecture = "deepseek2",
           .n_rot = 64,
@@ -122,6 +136,7 @@ const std::vector<NamedShape>& shapes() {
       {"qwen35moe-3b", {2048, 8, 16, 2, 256, 512, 32000, 1e7, qwen35moe()}},  // 35B's, fewer layers
       {"qwen35moe-35b", {2048, 40, 16, 2, 256, 512, 248320, 1e7, qwen35moe()}},
       {"qwen35-2b", {2048, 24, 8, 2, 256, 6144, 151936, 1e7, qwen35(16)}},
+      {"granite4-1b", {1536, 40, 12, 4, 128, 4096, 100352, 1e4, granite4_1b()}},
       // V2-Lite's, fewer layers
       {"deepseek2-lite-3b", {2048, 8, 16, 1, 192, 1408, 32000, 1e4, deepseek2_lite()}},
       {"deepseek2-lite-16b", {2048, 27, 16, 1, 192, 1408, 102400, 1e4, deepseek2_lite()}},

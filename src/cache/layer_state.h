@@ -44,14 +44,15 @@ struct StateShape {
   /// Whether values are the last head_dim_v values of the keys, and so are not stored themselves.
   bool v_in_k = false;
 
-  /// Of a state that does not grow with the tokens, and has no rows: how many f32 values it has.
+  /// Of a state that does not grow with the tokens, and has no rows: how many f32 values it has. 0
+  /// without rows: a layer that computes each token by itself.
   int64_t n_recurrent = 0;
 
   /// Whether the rows are those of an earlier layer. The fields above then say what these are, and
   /// a state of this shape holds nothing.
   bool shared = false;
 
-  bool has_rows() const { return n_recurrent == 0 && !shared; }
+  bool has_rows() const { return n_head > 0 && !shared; }
   /// Bytes of a state of n tokens, each of which has a row in every head.
   size_t bytes(DType dtype, int64_t n) const;
   /// By how many bytes a state grows with each token.

@@ -60,15 +60,16 @@ RecurrentState::~RecurrentState() {
 }
 
 void RecurrentState::reserve(Backend& backend, int32_t, int32_t) {
-  if (storage_) return;
+  if (begun_) return;
   storage_ = backend.allocate(2 * mark_bytes(), kLabel);
+  begun_ = true;
   meter_.add(storage_.bytes());
   const std::vector<float> zeros(n_values_);
   backend.upload(place(0), zeros.data(), mark_bytes());
 }
 
 int64_t RecurrentState::last_cut(int64_t n) const {
-  int64_t last = storage_ && n_tokens_ <= n ? n_tokens_ : 0;
+  int64_t last = begun_ && n_tokens_ <= n ? n_tokens_ : 0;
   for (const Mark& mark : marks_) {
     if (mark.n_tokens <= n) last = std::max(last, mark.n_tokens);
   }
@@ -150,7 +151,7 @@ void RecurrentState::roll_back() {
 std::vector<std::pair<int64_t, const void*>> RecurrentState::saved_places() const {
   std::vector<std::pair<int64_t, const void*>> places;
   for (const Mark& mark : marks_) places.emplace_back(mark.n_tokens, mark.values->data());
-  if (storage_ && (places.empty() || places.back().first != n_tokens_)) {
+  if (begun_ && (places.empty() || places.back().first != n_tokens_)) {
     places.emplace_back(n_tokens_, now());
   }
   return places;

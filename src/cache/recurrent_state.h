@@ -88,6 +88,7 @@ class RecurrentState final : public LayerState {
   KvMeter& meter_;
   const int64_t n_values_;
   Buffer storage_;  // the state before and after the last step
+  bool begun_ = false;  // whether there is a state, be it one of no values
   int now_ = 0;
   int64_t n_tokens_ = 0;
   int saved_now_ = 0;  // of the snapshot

@@ -139,11 +139,14 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
   info.tokenizer = file.get_string("tokenizer.ggml.model", "");
   info.n_layer = c.n_layer;
   info.n_embd = c.n_embd;
-  const std::vector<FeedForwardPart>& ffn = spec.layers.back().ffn;
-  const auto experts = std::find_if(ffn.begin(), ffn.end(), [](const FeedForwardPart& part) {
-    return part.kind == FeedForwardKind::experts;
-  });
-  info.n_ff = (experts != ffn.end() ? *experts : ffn.front()).n_ff;
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.ffn.empty()) continue;
+    const auto experts =
+        std::find_if(layer.ffn.begin(), layer.ffn.end(), [](const FeedForwardPart& part) {
+          return part.kind == FeedForwardKind::experts;
+        });
+    info.n_ff = (experts != layer.ffn.end() ? *experts : layer.ffn.front()).n_ff;  // of the last one
+  }
   info.n_expert = c.n_expert;
   info.n_expert_used = c.n_expert_used;
   info.n_vocab = c.n_vocab;

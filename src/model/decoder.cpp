@@ -44,9 +44,12 @@ class Decoder final : public Architecture {
   void layer(int il, const LayerPass& pass) const override {
     const DecoderLayer& w = weights_.layers[il];
     const int64_t n = pass.x.shape[0], n_out = pass.n_out;
-    const Tensor normed = normalized(w.attn_norm, pass.x, pass);
-    w.mixer->run(normed, pass);
-    if (n_out == 0) return;
+    Tensor normed;
+    if (w.mixer != nullptr) {
+      normed = normalized(w.attn_norm, pass.x, pass);
+      w.mixer->run(normed, pass);
+    }
+    if (n_out == 0 || w.ffn == nullptr) return;
     const Tensor x = pass.x.slice(n - n_out, n);
     const bool parallel =
         family_.parallel || (!w.ffn_norm && family_.ffn_norm == Presence::optional);
@@ -69,7 +72,8 @@ class Decoder final : public Architecture {
 
   AttentionVariant variant(int il) const override {
     AttentionVariant variant = spec_.layers[il].variant();
-    variant.sinks = weights_.layers[il].mixer->sinks();
+    const TokenMixer* const mixer = weights_.layers[il].mixer.get();
+    if (mixer != nullptr) variant.sinks = mixer->sinks();
     return variant;
   }
   RopeFrequencies rotation(int il, int64_t n_ctx) const override {

@@ -86,8 +86,10 @@ class DecoderLoader {
     const bool before = family_.norm_places != NormPlaces::after;
     LayerLoader loader(context_.spec, loader_, il);
     DecoderLayer layer;
-    if (before) layer.attn_norm = loader.norm("attn_norm");
-    layer.mixer = make_token_mixer(context_, loader);
+    const bool has_mixer = loader.layer().mixer != TokenMixerKind::none;
+    if (has_mixer && before) layer.attn_norm = loader.norm("attn_norm");
+    if (has_mixer) layer.mixer = make_token_mixer(context_, loader);
+    if (!loader.layer().has_ffn) return layer;
     if (before && !family_.parallel) {
       layer.ffn_norm = loader.norm(std::string(family_.ffn_norm_name), family_.ffn_norm);
     }
@@ -108,7 +110,9 @@ class DecoderLoader {
 }  // namespace
 
 std::vector<const Block*> DecoderLayer::blocks() const {
-  std::vector<const Block*> all = {mixer.get(), ffn.get()};
+  std::vector<const Block*> all;
+  if (mixer != nullptr) all.push_back(mixer.get());
+  if (ffn != nullptr) all.push_back(ffn.get());
   if (input != nullptr) all.push_back(input.get());
   return all;
 }

@@ -15,6 +15,7 @@
 namespace snapkv {
 
 struct DecoderLayer {
+  // null where a layer has only the other one
   Norm attn_norm;  // [n_embd]
   std::unique_ptr<TokenMixer> mixer;
   Norm ffn_norm;  // [n_embd]

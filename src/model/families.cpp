@@ -9,6 +9,7 @@
 #include "model/families/deepseek2.h"
 #include "model/families/gemma4.h"
 #include "model/families/lfm2.h"
+#include "model/families/mamba2_hybrids.h"
 #include "model/families/mixtures.h"
 #include "model/families/qwen3_next.h"
 #include "model/family.h"
@@ -235,6 +236,36 @@ constexpr std::array kOthers = {
            .qk_norm = QkNorm::each_head,
            .ffn_norm_name = "post_attention_norm",
            .rope = RopeLayout::neox},
+
+    Family{.name = "granitehybrid",
+           .models = "Granite 4, Bamba",
+           .make_layers = make_granite_hybrid_layers,
+           .own_keys = kMamba2Keys,
+           .experts = ExpertLayers::if_counted,
+           .shared_expert = SharedExpert::if_sized,
+           .rotated = RotatedLayers::if_finetuned,
+           .logit_scale = LogitScale::divides_if_given},
+
+    Family{.name = "nemotron_h",
+           .models = "Nemotron-H, Nemotron Nano 2",
+           .make_layers = make_nemotron_h_layers,
+           .own_keys = kMamba2Keys,
+           .ffn_norm_name = "attn_norm",
+           .activation = Activation::relu_squared,
+           .gated = false},
+
+    Family{.name = "nemotron_h_moe",
+           .models = "Nemotron 3 Nano",
+           .make_layers = make_nemotron_h_layers,
+           .own_keys = kMamba2Keys,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_sized,
+           .ffn_norm_name = "attn_norm",
+           .choice_bias = Presence::required,
+           .activation = Activation::relu_squared,
+           .expert_score = ExpertScore::sigmoid,
+           .experts_normalized = false,
+           .gated = false},
 
     Family{.name = "deepseek2",
            .models = "DeepSeek V2, V2 Lite, V3 and R1, Kimi K2, Moonlight, GLM-4.7-Flash",

@@ -29,6 +29,8 @@ enum class TokenMixerKind {
   short_conv,  // a short convolution with gates, which remembers the last inputs
   delta_net,   // linear attention by the gated delta rule, which remembers a matrix for each head
   latent,      // attention whose heads share one compressed row for each token
+  mamba2,      // a scan of a state for each head, which each token lets decay and adds to
+  none,        // nothing: the layer is only a feed-forward network
 };
 
 /// A part of a layer's feed-forward network, which adds up what its parts compute.
@@ -71,7 +73,8 @@ enum class RotatedLayers {
   none,            // positions are learned vectors, added to the embeddings: position_embd
 };
 
-enum class LogitScale { none, multiplies, divides };  // what is done with .logit_scale
+/// What is done with .logit_scale.
+enum class LogitScale { none, multiplies, divides, divides_if_given };
 
 /// Whether the logits use the embedding matrix: allowed if the file has no output.weight, always,
 /// or never (a missing output.weight is then an error).

@@ -45,7 +45,11 @@ int64_t read_shared_width(const MetadataReader& reader, SharedExpert shared, int
 std::vector<FeedForwardPart> read_experts_parts(const MetadataReader& reader,
                                                 const Family& family) {
   const int64_t n_ff = read_width(reader, "expert_feed_forward_length");
-  std::vector<FeedForwardPart> parts = {{FeedForwardKind::experts, n_ff}};
+  constexpr const char* kLatent = "moe_latent_size";
+  const int64_t n_latent =
+      reader.file().get_uint(reader.key(kLatent), 0) > 0 ? reader.size(kLatent, 1 << 20) : 0;
+  std::vector<FeedForwardPart> parts = {
+      {.kind = FeedForwardKind::experts, .n_ff = n_ff, .n_latent = n_latent}};
   const int64_t n_ff_shared = read_shared_width(reader, family.shared_expert, n_ff);
   if (n_ff_shared == 0 && family.norm_places != NormPlaces::before) {
     fail(ErrorCode::kBadModel,
@@ -54,8 +58,9 @@ std::vector<FeedForwardPart> read_experts_parts(const MetadataReader& reader,
          reader.file().path(), reader.key("expert_shared_count"), family.name);
   }
   if (n_ff_shared > 0) {
-    parts.push_back(
-        {FeedForwardKind::shared_expert, n_ff_shared, family.shared_expert == SharedExpert::gated});
+    parts.push_back({.kind = FeedForwardKind::shared_expert,
+                     .n_ff = n_ff_shared,
+                     .token_gate = family.shared_expert == SharedExpert::gated});
   }
   return parts;
 }
@@ -97,7 +102,7 @@ void add_feed_forward(const MetadataReader& reader, ModelSpec& spec) {
   const int64_t step = c.n_expert > 0 ? reader.size("interleave_moe_layer_step", 1, INT32_MAX) : 1;
   for (int64_t il = 0; il < c.n_layer; ++il) {
     std::vector<FeedForwardPart>& ffn = spec.layers[il].ffn;
-    if (!ffn.empty()) continue;
+    if (!ffn.empty() || !spec.layers[il].has_ffn) continue;
     if (il < n_dense || (il + 1) % step != 0) {
       ffn = {{FeedForwardKind::dense, read_width(reader, "feed_forward_length")}};
       if (spec.family->xielu) ffn.front().xielu = read_xielu(reader, il, c.n_layer);

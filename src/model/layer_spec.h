@@ -33,6 +33,17 @@ struct DeltaNetSpec {
   int64_t n_qkv() const { return 2 * n_head_k * d_k + n_head * d_v; }
 };
 
+/// Sizes of a mixer of Mamba-2 (SelectiveScan).
+struct Mamba2Spec {
+  int64_t n_group = 0;              // of B and C; divides n_head
+  int64_t n_head = 0;               // of states
+  int64_t d_state = 0, d_head = 0;  // rows of a head's state, and columns
+
+  /// Values of a token's x, and of x, B and C.
+  int64_t n_values() const { return n_head * d_head; }
+  int64_t n_xbc() const { return n_values() + 2 * n_group * d_state; }
+};
+
 /// Sizes of multi-head latent attention (LatentAttention). Its state has one head, whose rows are
 /// the rotated part of the keys, and then `rank` values of which all heads make their keys and
 /// values.
@@ -54,7 +65,8 @@ struct XieluSpec {
 /// A part of a layer's feed-forward network.
 struct FeedForwardPart {
   FeedForwardKind kind = FeedForwardKind::dense;
-  int64_t n_ff = 0;         // values between its matrices; of experts, those of one
+  int64_t n_ff = 0;      // values between its matrices; of experts, those of one
+  int64_t n_latent = 0;  // values that experts read and give, between two more matrices; 0: n_embd
   bool token_gate = false;  // whether each token has a factor for its result: sigmoid(w . x)
   XieluSpec xielu = {};     // where Family::xielu
   bool beside = false;      // whether it reads and computes beside another part (SideFfn)
@@ -75,9 +87,11 @@ struct LayerSpec {
   bool output_gate = false;
   int64_t conv_kernel = 0;  // of a short convolution: tokens that it sees, its own included
   DeltaNetSpec delta_net;   // of linear attention
+  Mamba2Spec mamba2;        // of a mixer of Mamba-2
   LatentSpec latent;        // of latent attention
   StateShape state;         // what it remembers of a sequence
   int source = -1;          // with state.shared: the earlier layer whose rows it reads
+  bool has_ffn = true;      // whether a feed-forward network follows
   std::vector<FeedForwardPart> ffn;  // whose results are added; the first is the main one
 
   /// Number of rows that a query at position n_tokens - 1 sees.

@@ -220,7 +220,7 @@ TEST_P(HybridTest, ACancelledTurnLeavesTheSessionAsItWas) {
   EXPECT_EQ(copy(session.logits()), copy(other.logits()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, HybridTest, testing::Values("lfm2", "qwen35-draft"),
+INSTANTIATE_TEST_SUITE_P(Models, HybridTest, testing::Values("lfm2", "qwen35-draft", "nemotron_h"),
                          [](const auto& param) { return std::string(param.param).substr(0, 6); });
 
 TEST(HybridInfo, SaysWhichLayersHaveNoRows) {

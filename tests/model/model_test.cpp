@@ -226,6 +226,42 @@ TEST(ModelTest, SizesOfLinearAttentionAreChecked) {
   expect_mentions(load_error(old), {"blk.0.ssm_in.weight", "convert the model again"});
 }
 
+TEST(ModelTest, SizesOfMamba2MixersAreChecked) {
+  const auto file = [](const std::string& architecture) {
+    TinyFile tiny = file_of(architecture);
+    const auto key = [&](const char* name) { return architecture + "." + name; };
+    tiny.set(key("block_count"), uint32_t{4});
+    tiny.set(key("ssm.conv_kernel"), uint32_t{4});
+    tiny.set(key("ssm.state_size"), uint32_t{8});
+    tiny.set(key("ssm.group_count"), uint32_t{2});
+    tiny.set(key("ssm.time_step_rank"), uint32_t{4});
+    tiny.set(key("ssm.inner_size"), uint32_t{32});
+    tiny.set(key("attention.head_count_kv"), std::vector<int32_t>{0, 0, 2, 0});
+    return tiny;
+  };
+  expect_mentions(load_error(file("granitehybrid")), {"blk.0.ssm_in.weight", "missing"});
+  const auto refused = [&](const std::string& architecture, const char* name, auto value,
+                           std::initializer_list<const char*> words) {
+    TinyFile changed = file(architecture);
+    changed.set(architecture + "." + name, value);
+    const std::string message = load_error(changed);
+    expect_mentions(message, {name});
+    expect_mentions(message, words);
+  };
+  using Ints = std::vector<int32_t>;
+  const char* const granite = "granitehybrid";
+  refused(granite, "ssm.conv_kernel", uint32_t{1}, {"between 2 and 16", "it is 1"});
+  refused(granite, "ssm.conv_kernel", uint32_t{17}, {"17"});
+  refused(granite, "ssm.group_count", uint32_t{3}, {"time_step_rank = 4", "group_count = 3"});
+  refused(granite, "ssm.inner_size", uint32_t{33}, {"inner_size = 33", "time_step_rank = 4"});
+  refused(granite, "ssm.state_size", uint32_t{0}, {"0"});
+  refused(granite, "attention.head_count_kv", Ints{0, 0, 0, 0}, {"none of 4 layers"});
+  refused(granite, "attention.head_count_kv", Ints{0, 2}, {"2 entries", "4 layers"});
+  refused("nemotron_h", "feed_forward_length", Ints{0, 0, 64}, {"3 entries", "4 layers"});
+  refused("nemotron_h", "attention.head_count_kv", Ints{0, 0, 0, 0}, {"none of 4 layers"});
+  refused("nemotron_h", "feed_forward_length", Ints{0, -1, 0, 0}, {"feed_forward_length"});
+}
+
 TEST(ModelTest, WhichLayersHaveAttentionIsChecked) {
   const TempDir folder;
   const auto model = Model::load({.path = lfm2_file().write(folder)});

@@ -74,7 +74,8 @@ std::string attention_text(const ModelInfo& m) {
       kind += fmt::format(" of {}", plural(layer.window, "token"));
     }
     if (layer.attention == AttentionKind::none) {
-      kinds["none, but a state of fixed size,"].push_back(il);
+      const bool has_state = kv_layer_bytes(m, DType::f16, il, 0) > 0;
+      kinds[has_state ? "none, but a state of fixed size," : "none"].push_back(il);
       continue;
     }
     kinds[kind].push_back(il);
@@ -114,8 +115,9 @@ std::string kv_text(const ModelInfo& m, DType kv_type) {
       token += kv_layer_bytes(m, kv_type, il, 1);
     }
     if (layer.attention == AttentionKind::none) {
-      ++n_fixed;
-      fixed += kv_layer_bytes(m, kv_type, il, 0);
+      const size_t bytes = kv_layer_bytes(m, kv_type, il, 0);
+      if (bytes > 0) ++n_fixed;
+      fixed += bytes;
     }
     if (layer.attention == AttentionKind::sliding_window) {
       ++n_window;

@@ -30,6 +30,16 @@ void ResidualOutput::add_to(const Tensor& x, const Tensor& input, const BlockCon
   ops::add(*pass.backend, x, out, context.spec.config.residual_scale);
 }
 
+std::vector<SequenceRows> with_states_from(std::span<const SequenceRows> sequences,
+                                           int64_t n_before) {
+  std::vector<SequenceRows> all(sequences.begin(), sequences.end());
+  for (SequenceRows& rows : all) {
+    rows.from = static_cast<const float*>(rows.from) + n_before;
+    rows.to = static_cast<float*>(rows.to) + n_before;
+  }
+  return all;
+}
+
 std::vector<const Weight*> present(std::initializer_list<const Weight*> weights) {
   std::vector<const Weight*> there;
   std::copy_if(weights.begin(), weights.end(), std::back_inserter(there),

@@ -68,6 +68,11 @@ struct ResidualOutput {
               const LayerPass& pass) const;
 };
 
+/// The same rows, with states that begin n_before values later, for the second op of a block that
+/// has two of them.
+std::vector<SequenceRows> with_states_from(std::span<const SequenceRows> sequences,
+                                           int64_t n_before);
+
 /// The matrices that there are.
 std::vector<const Weight*> present(std::initializer_list<const Weight*> weights);
 /// The norms that there are.

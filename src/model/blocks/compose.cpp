@@ -10,6 +10,7 @@
 #include "model/blocks/dense_ffn.h"
 #include "model/blocks/experts_ffn.h"
 #include "model/blocks/latent_attention.h"
+#include "model/blocks/mamba2.h"
 #include "model/blocks/short_conv.h"
 #include "model/blocks/side_ffn.h"
 #include "model/blocks/sum_ffn.h"
@@ -41,6 +42,10 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
       return std::make_unique<LatentAttention>(context, loader);
     case TokenMixerKind::delta_net:
       return std::make_unique<DeltaNetMixer>(context, loader);
+    case TokenMixerKind::mamba2:
+      return std::make_unique<Mamba2Mixer>(context, loader);
+    case TokenMixerKind::none:
+      break;
   }
   SNAPKV_CHECK(false);
 }

@@ -9,7 +9,8 @@
 
 namespace snapkv {
 
-/// Both throw Error{kBadModel} naming the tensor that is missing or of another shape.
+/// The layer has such a block. Both throw Error{kBadModel} naming the tensor that is missing or of
+/// another shape.
 std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerLoader& loader);
 std::unique_ptr<FeedForward> make_feed_forward(const BlockContext& context, LayerLoader& loader);
 

@@ -4,21 +4,6 @@
 #include "backend/ops.h"
 
 namespace snapkv {
-namespace {
-
-/// The same rows, with states that begin n_before values later.
-std::vector<SequenceRows> with_states_from(std::span<const SequenceRows> sequences,
-                                           int64_t n_before) {
-  std::vector<SequenceRows> all(sequences.begin(), sequences.end());
-  for (SequenceRows& rows : all) {
-    rows.from = static_cast<const float*>(rows.from) + n_before;
-    rows.to = static_cast<float*>(rows.to) + n_before;
-  }
-  return all;
-}
-
-}  // namespace
-
 DeltaNetMixer::DeltaNetMixer(const BlockContext& context, LayerLoader& loader)
     : context_(context), layer_(loader.layer()) {
   const DeltaNetSpec& net = layer_.delta_net;

@@ -2,6 +2,7 @@
 #include "model/blocks/experts_ffn.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -10,6 +11,16 @@ namespace {
 
 /// [n, 1] as [n].
 Tensor column(const Tensor& t) { return t.reshaped({t.shape[0]}); }
+
+/// to = from, in its type.
+void convert(Backend& backend, const Tensor& from, const Tensor& to) {
+  const void* const source = from.data;
+  void* const target = to.data;
+  const auto n = static_cast<int32_t>(from.shape[0]);
+  ops::convert_rows(
+      backend,
+      {{&source, 1}, from.dtype, from.shape[1], Tensor(), {&n, 1}, to.dtype, {&target, 1}});
+}
 
 /// The most rows that are computed at a time in a chunk of n tokens: twice what one expert gets
 /// when all get as many, but all that a decode step of a few sequences has.
@@ -23,9 +34,10 @@ int64_t most_rows(const ModelConfig& c, int64_t n) {
 
 ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
                        LayerLoader& loader)
-    : context_(context), n_ff_(part.n_ff) {
+    : context_(context),
+      n_ff_(part.n_ff),
+      n_in_(part.n_latent > 0 ? part.n_latent : loader.config().n_embd) {
   const ModelConfig& c = loader.config();
-  SNAPKV_CHECK(loader.family().gated);
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
   router_.bias = loader.vector("ffn_gate_inp.bias", c.n_expert, loader.family().expert_bias);
   choice_bias_ = loader.vector("exp_probs_b.bias", c.n_expert, loader.family().choice_bias);
@@ -34,26 +46,31 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
     own_factors_ = loader.vector("ffn_down_exps.scale", c.n_expert, Presence::optional);
   }
   load_experts(loader);
+  if (part.n_latent > 0) {
+    latent_down_ = loader.matrix("ffn_latent_down", n_in_, c.n_embd);
+    latent_up_ = loader.matrix("ffn_latent_up", c.n_embd, n_in_);
+  }
   plan_activations(context.activations);
 }
 
 void ExpertsFfn::load_experts(LayerLoader& loader) {
   const ModelConfig& c = loader.config();
   if (loader.has("ffn_gate_up_exps.weight")) {  // one tensor: of each expert its gate, then up
-    for (const Weight& both : loader.experts("ffn_gate_up", 2 * n_ff_, c.n_embd)) {
+    for (const Weight& both : loader.experts("ffn_gate_up", 2 * n_ff_, n_in_)) {
       gates_.push_back(both.rows(0, n_ff_));
       ups_.push_back(both.rows(n_ff_, 2 * n_ff_));
     }
   } else {
-    gates_ = loader.experts("ffn_gate", n_ff_, c.n_embd);
-    ups_ = loader.experts("ffn_up", n_ff_, c.n_embd);
+    if (loader.family().gated) gates_ = loader.experts("ffn_gate", n_ff_, n_in_);
+    ups_ = loader.experts("ffn_up", n_ff_, n_in_);
   }
-  downs_ = loader.experts("ffn_down", c.n_embd, n_ff_);
+  downs_ = loader.experts("ffn_down", n_in_, n_ff_);
   for (int64_t e = 0; e < c.n_expert; ++e) {
-    experts_.push_back({.gate = gates_[e].w,
+    const Weight gate = gates_.empty() ? Weight() : gates_[e];
+    experts_.push_back({.gate = gate.w,
                         .up = ups_[e].w,
                         .down = downs_[e].w,
-                        .gate_bias = gates_[e].bias,
+                        .gate_bias = gate.bias,
                         .up_bias = ups_[e].bias,
                         .down_bias = downs_[e].bias});
   }
@@ -68,9 +85,14 @@ void ExpertsFfn::plan_activations(ActivationPlan& plan) {
   if (router_norm_) router_input_ = plan.add("router's input", c.n_embd);
   chosen_ = plan.add("chosen experts", c.n_expert_used, ActivationType::i32);
   weights_ = plan.add("experts' weights", c.n_expert_used);
-  gathered_ = plan.add("gathered", c.n_embd, ActivationType::input, some);
-  branch_ = plan.add("experts' output", c.n_embd, ActivationType::f32, some);
-  gate_ = plan.add("experts' gate", n_ff_, ActivationType::f32, some);
+  gathered_ = plan.add("gathered", n_in_, ActivationType::input, some);
+  branch_ = plan.add("experts' output", n_in_, ActivationType::f32, some);
+  router_in_ = plan.add("experts' output", c.n_embd, ActivationType::f32, some);
+  if (latent_down_) {
+    latent_ = plan.add("latent", n_in_);
+    latent_in_ = plan.add("latent input", n_in_, ActivationType::input);
+  }
+  if (!gates_.empty()) gate_ = plan.add("experts' gate", n_ff_, ActivationType::f32, some);
   up_ = plan.add("experts' up", n_ff_, ActivationType::f32, some);
   act_ = plan.add("experts' act", n_ff_, ActivationType::input, some);
   order_ = plan.add("experts' order", 1, ActivationType::i32, sorted);
@@ -80,19 +102,19 @@ void ExpertsFfn::plan_activations(ActivationPlan& plan) {
 std::vector<const Weight*> ExpertsFfn::other_matrices() const {
   std::vector<const Weight*> all = {&router_};
   for (size_t e = 0; e < experts_.size(); ++e) {
-    all.insert(all.end(), {&gates_[e], &ups_[e], &downs_[e]});
+    if (!gates_.empty()) all.push_back(&gates_[e]);
+    all.insert(all.end(), {&ups_[e], &downs_[e]});
   }
   return all;
 }
 
 // x += residual_scale * sum over the chosen experts of weight * Wdown (f(Wgate normed) * Wup
-// normed), without the scale where x is a sum that has a norm (SumFfn)
+// normed), or of Wdown f(Wup normed) without gates; without the scale where x is a sum that has a
+// norm (SumFfn)
 void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
   const ModelConfig& c = context_.spec.config;
   const int64_t n = normed.shape[0];
   const Tensor chosen = pass.buffers->get(chosen_, n), weights = pass.buffers->get(weights_, n);
-  const bool in_sum = context_.spec.family->norm_places != NormPlaces::before;
-  const float factor = in_sum ? 1.0f : c.residual_scale;
   const Tensor read = router_norm_ ? router_input(n, pass) : normed;
   ops::route(*pass.backend, {.logits = router_logits(read, pass),
                              .bias = choice_bias_,
@@ -100,15 +122,41 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
                              .rule = c.routing,
                              .experts = chosen,
                              .weights = weights});
-  ops::project_experts(*pass.backend, {.x = normed,
-                                       .experts = experts_,
-                                       .chosen = chosen,
-                                       .weights = weights,
-                                       .activation = context_.spec.family->activation,
-                                       .factor = factor,
-                                       .out = x,
-                                       .memory = memory(n, pass),
-                                       .workspace = pass.linear->workspace()});
+  if (!latent_down_) {
+    add_experts(normed, x, chosen, weights, pass);
+    return;
+  }
+  const Tensor in = latent_input(normed, pass), sum = pass.buffers->get(latent_, n);
+  ops::scale(*pass.backend, sum, std::array{0.0f});  // it holds what latent_input() computed
+  add_experts(in, sum, chosen, weights, pass);
+  convert(*pass.backend, sum, in);
+  const LinearCall up[] = {{&latent_up_, x, true}};
+  pass.linear->apply(in, up);
+}
+
+void ExpertsFfn::add_experts(const Tensor& in, const Tensor& out, const Tensor& chosen,
+                             const Tensor& weights, const LayerPass& pass) const {
+  const bool in_sum = context_.spec.family->norm_places != NormPlaces::before;
+  ops::project_experts(*pass.backend,
+                       {.x = in,
+                        .experts = experts_,
+                        .chosen = chosen,
+                        .weights = weights,
+                        .activation = context_.spec.family->activation,
+                        .factor = in_sum ? 1.0f : context_.spec.config.residual_scale,
+                        .out = out,
+                        .memory = memory(in.shape[0], pass),
+                        .workspace = pass.linear->workspace()});
+}
+
+/// What experts read, where they work on fewer values.
+Tensor ExpertsFfn::latent_input(const Tensor& normed, const LayerPass& pass) const {
+  const int64_t n = normed.shape[0];
+  const Tensor latent = pass.buffers->get(latent_, n), in = pass.buffers->get(latent_in_, n);
+  const LinearCall down[] = {{&latent_down_, latent}};
+  pass.linear->apply(normed, down);
+  convert(*pass.backend, latent, in);
+  return in;
 }
 
 /// What Gemma 4's router reads: a norm of its own of the residual stream, divided by sqrt(n_embd).
@@ -124,18 +172,16 @@ Tensor ExpertsFfn::router_input(int64_t n, const LayerPass& pass) const {
 /// The product is in f32, whatever the type of other products: with rounded weights some tokens
 /// would go to other experts. [n, n_expert]
 Tensor ExpertsFfn::router_logits(const Tensor& normed, const LayerPass& pass) const {
-  const int64_t n = normed.shape[0], n_embd = normed.shape[1];
+  const int64_t n = normed.shape[0];
   const Tensor logits = pass.buffers->get(logits_, n);
   const int64_t most = most_rows(context_.spec.config, n);  // that there is memory for
   for (int64_t begin = 0; begin < n; begin += most) {
-    const auto rows = static_cast<int32_t>(std::min(most, n - begin));
+    const int64_t rows = std::min(most, n - begin);
     Tensor input = normed.slice(begin, begin + rows);
     if (normed.dtype != DType::f32) {
-      const void* const from = input.data;
-      input = pass.buffers->get(branch_, rows);
-      void* const to = input.data;
-      ops::convert_rows(*pass.backend,
-                        {{&from, 1}, normed.dtype, n_embd, {}, {&rows, 1}, DType::f32, {&to, 1}});
+      const Tensor rounded = input;
+      input = pass.buffers->get(router_in_, rows);
+      convert(*pass.backend, rounded, input);
     }
     const Projection router{router_.w, router_.bias, logits.slice(begin, begin + rows)};
     ops::project(*pass.backend, input, {&router, 1});
@@ -148,7 +194,7 @@ ExpertMemory ExpertsFfn::memory(int64_t n, const LayerPass& pass) const {
   const ActivationBuffer& buffers = *pass.buffers;
   const int64_t m = most_rows(c, n), n_chosen = n * c.n_expert_used;
   return {.x = buffers.get(gathered_, m),
-          .gate = buffers.get(gate_, m),
+          .gate = gate_ ? buffers.get(gate_, m) : Tensor(),
           .up = buffers.get(up_, m),
           .act = buffers.get(act_, m),
           .out = buffers.get(branch_, m),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // ExpertsFfn: a mixture of experts (arXiv 2401.04088, section 2.1). Each expert is a gated
 // feed-forward network; a router, one matrix, chooses a few of them for each token, whose weighted
-// outputs are added. Both steps are ops, so that the choice stays in the device's memory.
+// outputs are added. Both steps are ops, so that the choice stays in the device's memory. Experts
+// may work on fewer values than the layer has, which one matrix makes and another takes back
+// (Nemotron 3 Super).
 #pragma once
 
 #include <vector>
@@ -17,7 +19,9 @@ class ExpertsFfn final : public FeedForward {
   ExpertsFfn(const FeedForwardPart& part, const BlockContext& context, LayerLoader& loader);
 
   void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const override;
-  std::vector<const Weight*> matrices() const override { return {}; }
+  std::vector<const Weight*> matrices() const override {
+    return present({&latent_down_, &latent_up_});
+  }
   std::vector<const Weight*> other_matrices() const override;
   std::vector<const Norm*> norms() const override { return present({&router_norm_}); }
   std::vector<Tensor> vectors() const override { return {choice_bias_, own_factors_}; }
@@ -27,23 +31,30 @@ class ExpertsFfn final : public FeedForward {
   void plan_activations(ActivationPlan& plan);
   Tensor router_logits(const Tensor& normed, const LayerPass& pass) const;
   Tensor router_input(int64_t n, const LayerPass& pass) const;
+  void add_experts(const Tensor& in, const Tensor& out, const Tensor& chosen, const Tensor& weights,
+                   const LayerPass& pass) const;
+  Tensor latent_input(const Tensor& normed, const LayerPass& pass) const;
   ExpertMemory memory(int64_t n, const LayerPass& pass) const;
 
   const BlockContext& context_;
   const int64_t n_ff_;                       // of an expert
+  const int64_t n_in_;                       // values that experts read and give
   Weight router_;                            // [n_expert, n_embd] f32
   Norm router_norm_;                         // [n_embd] of a router that reads the residual stream
   Tensor choice_bias_;                       // [n_expert], or empty
   Tensor own_factors_;                       // [n_expert], or empty
-  std::vector<Weight> gates_, ups_, downs_;  // [n_expert]
+  std::vector<Weight> gates_, ups_, downs_;  // [n_expert]; no gates where the family has none
   std::vector<Expert> experts_;              // the same, as ops take them
+  Weight latent_down_, latent_up_;           // [n_in, n_embd], [n_embd, n_in]; or empty
 
-  ActivationTensor logits_;             // [n, n_expert]
-  ActivationTensor chosen_, weights_;   // [n, n_used]
-  ActivationTensor gathered_, branch_;  // [m, n_embd], m = most_rows()
-  ActivationTensor gate_, up_, act_;    // [m, n_ff]
-  ActivationTensor order_, factors_;    // ExpertMemory's, as columns
-  ActivationTensor router_input_;       // [n, n_embd], where there is router_norm_
+  ActivationTensor logits_;              // [n, n_expert]
+  ActivationTensor chosen_, weights_;    // [n, n_used]
+  ActivationTensor gathered_, branch_;   // [m, n_in], m = most_rows()
+  ActivationTensor router_in_;           // [m, n_embd]
+  ActivationTensor latent_, latent_in_;  // [n, n_in], where experts work on fewer values
+  ActivationTensor gate_, up_, act_;     // [m, n_ff]
+  ActivationTensor order_, factors_;     // ExpertMemory's, as columns
+  ActivationTensor router_input_;        // [n, n_embd], where there is router_norm_
 };
 
 }  // namespace snapkv

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+#include "model/families/mamba2_hybrids.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "backend/ops.h"
+#include "base/error.h"
+#include "format/gguf.h"
+#include "model/metadata_reader.h"
+#include "model/model_spec.h"
+
+namespace snapkv {
+namespace {
+
+constexpr int64_t kMostScanHeads = 1 << 12, kMostScanWidth = 1 << 12;
+
+[[noreturn]] void fail_multiple(const MetadataReader& reader, const char* name, int64_t value,
+                                const char* other, int64_t other_value) {
+  fail(ErrorCode::kBadModel, "{}: {} = {} is not a multiple of {} = {}", reader.file().path(),
+       reader.key(name), value, reader.key(other), other_value);
+}
+
+Mamba2Spec read_mamba2(const MetadataReader& reader) {
+  Mamba2Spec s;
+  s.n_group = reader.size("ssm.group_count", kMostScanHeads);
+  s.n_head = reader.size("ssm.time_step_rank", kMostScanHeads);
+  s.d_state = reader.size("ssm.state_size", kMostScanWidth);
+  const int64_t n_values = reader.size("ssm.inner_size", s.n_head * kMostScanWidth);
+  if (n_values % s.n_head != 0) {
+    fail_multiple(reader, "ssm.inner_size", n_values, "ssm.time_step_rank", s.n_head);
+  }
+  if (s.n_head % s.n_group != 0) {
+    fail_multiple(reader, "ssm.time_step_rank", s.n_head, "ssm.group_count", s.n_group);
+  }
+  s.d_head = n_values / s.n_head;
+  return s;
+}
+
+LayerSpec mamba2_layer(const MetadataReader& reader) {
+  LayerSpec layer;
+  layer.mixer = TokenMixerKind::mamba2;
+  layer.attention = AttentionKind::none;
+  layer.compressed = false;
+  layer.mamba2 = read_mamba2(reader);
+  layer.conv_kernel = reader.size("ssm.conv_kernel", kMostTaps);
+  if (layer.conv_kernel < 2) {
+    fail(ErrorCode::kBadModel, "{}: {} must be between 2 and {}, it is {}", reader.file().path(),
+         reader.key("ssm.conv_kernel"), kMostTaps, layer.conv_kernel);
+  }
+  const Mamba2Spec& s = layer.mamba2;
+  layer.state = {.n_recurrent = s.n_xbc() * (layer.conv_kernel - 1) + s.d_state * s.n_values()};
+  return layer;
+}
+
+/// A layer that is only a feed-forward network.
+LayerSpec network_layer() {
+  LayerSpec layer;
+  layer.mixer = TokenMixerKind::none;
+  layer.attention = AttentionKind::none;
+  layer.compressed = false;
+  return layer;
+}
+
+void require_attention(const MetadataReader& reader, const ModelSpec& spec) {
+  if (std::any_of(spec.layers.begin(), spec.layers.end(),
+                  [](const LayerSpec& layer) { return layer.compressed; })) {
+    return;
+  }
+  fail(ErrorCode::kBadModel,
+       "{}: {} gives attention to none of {} layers: a model without "
+       "attention is not supported",
+       reader.file().path(), reader.key("attention.head_count_kv"), spec.config.n_layer);
+}
+
+}  // namespace
+
+void make_granite_hybrid_layers(const MetadataReader& reader, ModelSpec& spec) {
+  const LayerSpec mamba2 = mamba2_layer(reader);
+  const bool rotated = reader.flag("rope.scaling.finetuned", true);
+  for (const Heads& heads : read_heads(reader, spec.config, false)) {
+    const bool attends = heads.n_head_kv > 0;
+    spec.layers.push_back(attends ? full_attention_layer(reader, spec, heads) : mamba2);
+    if (!rotated) spec.layers.back().rotation = RotationSpec();
+  }
+  require_attention(reader, spec);
+}
+
+void make_nemotron_h_layers(const MetadataReader& reader, ModelSpec& spec) {
+  constexpr int64_t kMostFf = 1 << 22;
+  const ModelConfig& c = spec.config;
+  const LayerSpec mamba2 = mamba2_layer(reader);
+  const std::vector<Heads> heads = read_heads(reader, c, false);
+  const std::vector<int64_t> n_ff = reader.sizes("feed_forward_length", c.n_layer, {}, 0, kMostFf);
+  for (int64_t il = 0; il < c.n_layer; ++il) {
+    const bool attends = heads[il].n_head_kv > 0;
+    if (n_ff[il] > 0) {
+      spec.layers.push_back(network_layer());
+      if (c.n_expert == 0) spec.layers.back().ffn = {{FeedForwardKind::dense, n_ff[il]}};
+      continue;
+    }
+    spec.layers.push_back(attends ? full_attention_layer(reader, spec, heads[il]) : mamba2);
+    spec.layers.back().rotation = RotationSpec();
+    spec.layers.back().has_ffn = false;
+  }
+  require_attention(reader, spec);
+}
+
+}  // namespace snapkv

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// Test models with mixers of Mamba-2. llama.cpp reads granitehybrid only where the mixer is twice
+// as wide as the model.
+#include <string>
+#include <utility>
+
+#include "tests/support/family_model_parts.h"
+
+namespace snapkv::test {
+namespace {
+
+RandomFamily hybrid(std::string architecture, RandomFamily::Mamba2 mamba2) {
+  RandomFamily family;
+  family.architecture = std::move(architecture);
+  family.mamba2 = std::move(mamba2);
+  return family;
+}
+
+FamilyModel model_with(std::string name, RandomFamily family) {
+  const auto n_layer = static_cast<int64_t>(family.mamba2.pattern.size());
+  return model_of(std::move(name), shape_of(std::move(family), n_layer));
+}
+
+}  // namespace
+
+std::vector<FamilyModel> with_mamba2() {
+  RandomFamily granite = hybrid(
+      "granitehybrid", {.n_group = 1, .n_head = 4, .d_state = 16, .d_head = 32, .pattern = "M*MM"});
+  granite.keys = {{"rope.scaling.finetuned", false},
+                  {"attention.scale", 0.3},
+                  {"embedding_scale", 3.0},
+                  {"residual_scale", 0.7},
+                  {"logit_scale", 2.0}};
+  RandomFamily granitemoe = granite;
+  granitemoe.mamba2 = {.n_group = 2, .n_head = 8, .d_state = 24, .d_head = 16, .pattern = "*M*M*"};
+  granitemoe.n_expert = 10;
+  granitemoe.n_expert_used = 3;
+  granitemoe.n_ff_shared = 64;
+  RandomFamily bamba = hybrid("granitehybrid", granitemoe.mamba2);
+  bamba.own_output = true;
+
+  RandomFamily nemotron = hybrid("nemotron_h", {.n_group = 2,
+                                                .n_head = 4,
+                                                .d_state = 16,
+                                                .d_head = 32,
+                                                .pattern = "M-M*-M-",
+                                                .parts_apart = true});
+  nemotron.gated = false;
+  nemotron.keys = {
+      {"attention.layer_norm_epsilon", 1e-5}};  // llama.cpp wants it, and does not use it
+  nemotron.own_output = true;
+  RandomFamily moe = nemotron;
+  moe.architecture = "nemotron_h_moe";
+  moe.own_output = false;
+  moe.mamba2.pattern = "-MM*-M*";
+  moe.n_expert = 12;
+  moe.n_expert_used = 4;
+  moe.n_ff_dense = 96;
+  moe.n_ff_shared = 160;
+  moe.choice_bias = true;
+  moe.keys.push_back({"expert_weights_norm", true});
+  moe.keys.push_back({"expert_weights_scale", 1.7});
+  RandomFamily latent = moe;
+  latent.n_latent = 32;
+  latent.mamba2.pattern = "M-*-";
+  return {model_with("granitehybrid", granite), model_with("granitehybrid-moe", granitemoe),
+          model_with("bamba", bamba),           model_with("nemotron_h", nemotron),
+          model_with("nemotron_h_moe", moe),    model_with("nemotron_h_moe-latent", latent)};
+}
+
+}  // namespace snapkv::test
