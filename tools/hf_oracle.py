@@ -53,6 +53,13 @@ EXPERTS = dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=64)
 GLM4_MOE = dict(n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=64, n_shared_experts=1,
                 first_k_dense_replace=1, routed_scaling_factor=1.5, norm_topk_prob=True)
 LFM2 = dict(layer_types=["conv", "full_attention", "conv", "full_attention"], norm_eps=1e-5, conv_L_cache=3)
+GRANITE_HYBRID = dict(
+    layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"], mamba_n_heads=8,
+    mamba_n_groups=2, mamba_d_state=16, mamba_d_conv=4, shared_intermediate_size=96, attention_multiplier=0.4,
+    embedding_multiplier=3.0, residual_multiplier=0.5, logits_scaling=2.0)
+# transformers' scan of a prompt raises steps to the least one that training begins with; that of one token does not
+NEMOTRON_H = dict(head_dim=32, mamba_num_heads=8, mamba_head_dim=16, n_groups=2, ssm_state_size=16, conv_kernel=4,
+                  time_step_min=1e-20, intermediate_size=96)
 GPT_OSS = dict(intermediate_size=96, head_dim=32, sliding_window=16, num_local_experts=5, num_experts_per_tok=2)
 
 CASES = {
@@ -162,6 +169,19 @@ CASES = {
     "granitemoe-shared": case("GraniteMoeSharedConfig", num_local_experts=6, num_experts_per_tok=2,
                               intermediate_size=64, shared_intermediate_size=96, attention_multiplier=0.4,
                               embedding_multiplier=3.0, residual_multiplier=0.5, logits_scaling=2.0),
+    "granitehybrid": case("GraniteMoeHybridConfig", **GRANITE_HYBRID, num_local_experts=0, tie_word_embeddings=True),
+    "granitehybrid-moe": case("GraniteMoeHybridConfig", dtype="bfloat16", max_shard_size="300KB", **{
+        **GRANITE_HYBRID, "mamba_n_groups": 1}, num_local_experts=6, num_experts_per_tok=2, intermediate_size=64,
+        position_embedding_type="rope"),
+    "nemotron_h": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[
+        "linear_attention", "mlp", "linear_attention", "full_attention", "mlp"]),
+    "nemotron_h-moe": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[
+        "moe", "linear_attention", "full_attention", "linear_attention", "moe"], n_routed_experts=6,
+        num_experts_per_tok=2, moe_intermediate_size=64, moe_shared_expert_intermediate_size=96,
+        routed_scaling_factor=1.5),
+    "nemotron_h-latent": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[
+        "linear_attention", "moe", "full_attention"], n_routed_experts=6, num_experts_per_tok=2, n_group=2, topk_group=1,
+        moe_intermediate_size=64, moe_shared_expert_intermediate_size=96, moe_latent_size=32),
 }
 
 

@@ -145,7 +145,7 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
         std::find_if(layer.ffn.begin(), layer.ffn.end(), [](const FeedForwardPart& part) {
           return part.kind == FeedForwardKind::experts;
         });
-    info.n_ff = (experts != layer.ffn.end() ? *experts : layer.ffn.front()).n_ff;  // of the last one
+    info.n_ff = (experts != layer.ffn.end() ? *experts : layer.ffn.front()).n_ff;  // the last's
   }
   info.n_expert = c.n_expert;
   info.n_expert_used = c.n_expert_used;

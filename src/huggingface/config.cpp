@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "huggingface/gemma4_config.h"
 #include "huggingface/lfm2_config.h"
 #include "huggingface/linear_attention_config.h"
+#include "huggingface/mamba2_config.h"
 #include "huggingface/rope_config.h"
 #include "huggingface/window_config.h"
 
@@ -17,7 +19,9 @@ constexpr int64_t kMostExperts = 1024;  // as of GGUF's key
 
 std::string supported_classes() {
   std::string names;
+  const std::string_view* last = nullptr;  // some classes have two mappings, one after the other
   for (const GgufMapping& mapping : gguf_mappings()) {
+    if (std::exchange(last, mapping.classes.data()) == mapping.classes.data()) continue;
     for (const std::string_view name : mapping.classes) {
       names += (names.empty() ? "" : ", ") + std::string(name);
     }
@@ -35,6 +39,7 @@ void find_mapping(const JsonFields& root, Config& config) {
   for (const GgufMapping& mapping : gguf_mappings()) {
     const auto& classes = mapping.classes;
     if (std::find(classes.begin(), classes.end(), config.class_name) == classes.end()) continue;
+    if (!has_layers_of(mapping, root)) continue;
     config.mapping = &mapping;
     config.multimodal = config.class_name.ends_with("ForConditionalGeneration");
     return;
@@ -60,6 +65,7 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
     const bool routed = std::string_view(key) == "n_routed_experts";
     if (has_experts && routed == (config.mapping->architecture == "glm4moe")) continue;
+    if (config.is_nemotron_h()) continue;  // there even if no layer has experts
     if (text.integer(key, 0, INT32_MAX, 0) > 0) {
       text.bad(key, "is {}: mixtures of experts are not supported", shown(*text.find(key)));
     }
@@ -83,7 +89,8 @@ int64_t default_head_dim(const Config& config) {
 
 void read_sizes(const JsonFields& c, Config& config) {
   // The limits are the same as for GGUF's keys.
-  config.n_layer = c.integer("num_hidden_layers", 1, 4096);
+  config.n_layer =
+      config.is_nemotron_h() ? read_parts(c, config) : c.integer("num_hidden_layers", 1, 4096);
   config.n_embd = c.integer("hidden_size", 1, 1 << 20);
   config.n_ff = config.mapping->architecture == "qwen35moe"  // all layers have experts
                     ? c.integer("intermediate_size", 1, 1 << 22,
@@ -118,9 +125,10 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.n_ctx = gemma ? c.integer("max_position_embeddings", 1, kMaxContext, 131072)
                        : c.integer("max_position_embeddings", 1, kMaxContext);
   const bool lfm2 = config.is_lfm2();
-  config.rms_eps = lfm2    ? c.positive("norm_eps", 1e-5)
-                   : gemma ? c.positive("rms_norm_eps", 1e-6)
-                           : c.positive("rms_norm_eps");
+  config.rms_eps = config.is_nemotron_h() ? c.positive("layer_norm_epsilon", 1e-5)
+                   : lfm2                 ? c.positive("norm_eps", 1e-5)
+                   : gemma                ? c.positive("rms_norm_eps", 1e-6)
+                                          : c.positive("rms_norm_eps");
 }
 
 /// Those of Qwen 2, 3 and 3.5.
@@ -170,6 +178,8 @@ void read_experts(const JsonFields& c, Config& config) {
   if (config.is_gemma4()) return read_gemma4_widths(c, config);
   if (config.mapping->architecture == "glm4moe") {
     read_glm4_experts(c, config);
+  } else if (config.is_nemotron_h()) {
+    read_nemotron_experts(c, config);
   } else {
     config.n_expert =
         c.integer(c.has("num_experts") ? "num_experts" : "num_local_experts", 1, kMostExperts);
@@ -178,7 +188,7 @@ void read_experts(const JsonFields& c, Config& config) {
   if (config.mapping->architecture == "lfm2moe") read_lfm2_experts(c, config);
   if (config.mapping->architecture.starts_with("qwen")) read_qwen_experts(c, config);
   if (config.mapping->architecture == "gpt-oss") read_gpt_oss_experts(c, config);
-  if (config.mapping->architecture == "granitemoe") {
+  if (config.mapping->architecture == "granitemoe" || config.is_granite_hybrid()) {
     config.n_ff_shared = c.integer("shared_intermediate_size", 0, 1 << 22, 0);
   }
   if (config.mapping->architecture == "olmoe") {
@@ -264,6 +274,22 @@ int64_t Config::size(Size which) const {
       return linear.n_qkv();
     case Size::linear_qkv_and_gate:
       return linear.n_qkv() + linear.n_values();
+    case Size::scan_in:
+      return mamba2.n_values() + mamba2.n_xbc() + mamba2.n_head;
+    case Size::scan_values:
+      return mamba2.n_values();
+    case Size::scan_xbc:
+      return mamba2.n_xbc();
+    case Size::scan_head:
+      return mamba2.n_head;
+    case Size::scan_group:
+      return mamba2.n_group;
+    case Size::scan_group_values:
+      return mamba2.n_values() / mamba2.n_group;
+    case Size::latent:
+      return n_latent > 0 ? n_latent : n_embd;
+    case Size::one:
+      return 1;
   }
   return 0;
 }
@@ -300,6 +326,10 @@ Config read_config(const JsonFields& root) {
   read_rope(c, config);
   if (config.has_linear_attention()) {
     read_linear_attention(c, config);
+  } else if (config.is_granite_hybrid()) {
+    read_granite_hybrid(c, config);
+  } else if (config.is_nemotron_h()) {
+    read_nemotron_h(c, config);
   } else if (config.is_lfm2()) {
     read_convolutions(c, config);
   } else {
@@ -307,7 +337,9 @@ Config read_config(const JsonFields& root) {
   }
   if (config.is_gemma4()) read_gemma4_layers(c, config);
   if (mapping.architecture == "lfm2") read_lfm2_width(c, config);
-  if (mapping.architecture == "granitemoe") read_granite_scales(c, config);
+  if (mapping.architecture == "granitemoe" || config.is_granite_hybrid()) {
+    read_granite_scales(c, config);
+  }
   if (mapping.architecture == "olmoe" && c.has("clip_qkv")) {
     c.bad("clip_qkv", "is {}, supported is null", shown(*c.find("clip_qkv")));
   }
@@ -329,7 +361,9 @@ void add_config_keys(const Config& config, Keys& keys) {
   keys.u32(key("block_count"), config.n_layer);
   keys.u32(key("context_length"), config.n_ctx);
   keys.u32(key("embedding_length"), config.n_embd);
-  keys.u32(key("feed_forward_length"), config.n_ff_dense > 0 ? config.n_ff_dense : config.n_ff);
+  if (config.parts.empty()) {
+    keys.u32(key("feed_forward_length"), config.n_ff_dense > 0 ? config.n_ff_dense : config.n_ff);
+  }
   if (config.n_expert > 0) {
     keys.u32(key("expert_count"), config.n_expert);
     keys.u32(key("expert_used_count"), config.n_expert_used);
@@ -355,13 +389,14 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.linear.n_head > 0) {
     add_linear_attention_keys(config, keys);
   }
+  if (config.mamba2.n_head > 0) add_mamba2_keys(config, keys);
   if (config.has_attention.empty() || config.linear.n_head > 0) {
     keys.u32(key("attention.head_count_kv"), config.n_head_kv);
   } else {
     std::vector<int64_t> heads;
     for (const bool attends : config.has_attention) heads.push_back(attends ? config.n_head_kv : 0);
     keys.i32s(key("attention.head_count_kv"), std::move(heads));
-    keys.u32(key("shortconv.l_cache"), config.conv_kernel);
+    if (config.is_lfm2()) keys.u32(key("shortconv.l_cache"), config.conv_kernel);
     keys.u32(key("vocab_size"), config.n_vocab);
   }
   keys.f32(key("attention.layer_norm_rms_epsilon"), config.rms_eps);

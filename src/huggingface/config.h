@@ -37,6 +37,16 @@ struct Gemma4Sizes {
   double rotated_share = 1;   // of the pairs of heads in layers without a window
 };
 
+/// Sizes of mixers of Mamba-2.
+struct Mamba2Sizes {
+  int64_t n_head = 0;   // of states; 0: there are no such mixers
+  int64_t n_group = 0;  // that share B and C
+  int64_t d_state = 0, d_head = 0;
+
+  int64_t n_values() const { return n_head * d_head; }
+  int64_t n_xbc() const { return n_values() + 2 * n_group * d_state; }
+};
+
 struct Config {
   const GgufMapping* mapping = nullptr;
   std::string class_name;   // "LlamaForCausalLM"
@@ -45,6 +55,7 @@ struct Config {
   int64_t n_expert = 0, n_expert_used = 0;  // 0: there are none
   int64_t n_ff_dense = 0;      // where it differs from n_ff, which is then of one expert; else 0
   int64_t n_ff_shared = 0;     // of the expert that every token passes; 0: there is none
+  int64_t n_latent = 0;        // values that experts work on; 0: n_embd
   int64_t n_dense_layers = 0;  // the first ones, which have no experts
   int64_t n_group = 1, n_group_used = 1;  // of neighbouring experts, and of those that a token uses
   bool normalizes_experts = true;         // the weights of a token's experts add up to 1
@@ -67,6 +78,11 @@ struct Config {
   /// Where the others have linear attention, the convolution being a part of it; else n_head is 0.
   LinearHeads linear;
   Gemma4Sizes gemma4;
+  Mamba2Sizes mamba2;  // where the others have such a mixer, the convolution being a part of it
+  /// [n_layer] letters, where each layer is one part: M a mixer of Mamba-2, * attention, - a dense
+  /// network, E experts. Else empty.
+  std::string parts;
+  bool is_rotated = true;              // whether queries and keys are
   std::vector<int64_t> rope_sections;  // of pairs that turn by time, height, width; in text alike
   // Granite's factors; 0: not given
   double attention_scale = 0, embedding_scale = 0, residual_scale = 0, logit_scale = 0;
@@ -85,6 +101,12 @@ struct Config {
   }
   bool is_gemma4() const { return mapping->architecture == "gemma4"; }
   bool is_qwen35() const { return mapping->architecture.starts_with("qwen35"); }
+  bool is_granite_hybrid() const { return mapping->architecture == "granitehybrid"; }
+  /// Dense or with experts.
+  bool is_nemotron_h() const { return mapping->architecture.starts_with("nemotron_h"); }
+  bool has_experts_in(int64_t il) const {
+    return parts.empty() ? il >= n_dense_layers : parts[static_cast<size_t>(il)] == 'E';
+  }
   bool has_linear_attention() const { return is_qwen35() || mapping->architecture == "qwen3next"; }
 };
 

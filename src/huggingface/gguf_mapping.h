@@ -38,6 +38,15 @@ enum class Size {
   linear_values,  // of all heads
   linear_qkv,
   linear_qkv_and_gate,
+  // of mixers of Mamba-2 (Mamba2Sizes)
+  scan_in,  // values of their first matrix
+  scan_values,
+  scan_xbc,
+  scan_head,
+  scan_group,
+  scan_group_values,
+  latent,  // that experts work on
+  one,
 };
 
 /// How GGUF's values of a tensor differ from the folder's.
@@ -81,6 +90,7 @@ struct GgufMapping {
   /// n_in]. Matrices that lie there one after another are read as single ones.
   std::span<const TensorRow> joined_experts = {};
   std::string_view expert_prefix = {};  // of their names, before the expert's number
+  std::string_view root = "model", embeddings = "embed_tokens";     // of the other names
   std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end
   Edit norms = Edit::none;                                          // of that one
   bool ties_embeddings = false;          // where config.json does not say

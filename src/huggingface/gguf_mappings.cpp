@@ -3,6 +3,7 @@
 #include <array>
 
 #include "huggingface/gguf_mapping.h"
+#include "huggingface/mamba2_mappings.h"
 #include "huggingface/more_mappings.h"
 
 namespace snapkv::huggingface {
@@ -372,8 +373,10 @@ constexpr std::array kFirst = {
 
 constexpr auto kMappings = [] {
   constexpr auto kMore = more_mappings(kQwen2Layer, kQwen3Layer);
-  std::array<GgufMapping, kFirst.size() + kMore.size()> all;
-  std::copy(kMore.begin(), kMore.end(), std::copy(kFirst.begin(), kFirst.end(), all.begin()));
+  std::array<GgufMapping, kFirst.size() + kMore.size() + kMamba2Mappings.size()> all;
+  const auto more = std::copy(kFirst.begin(), kFirst.end(), all.begin());
+  const auto mamba2 = std::copy(kMore.begin(), kMore.end(), more);
+  std::copy(kMamba2Mappings.begin(), kMamba2Mappings.end(), mamba2);
   return all;
 }();
 

@@ -68,16 +68,17 @@ class Mapper {
   }
 
   std::vector<MappedTensor> run() {
-    add({"model.embed_tokens", "token_embd", Size::vocab, Size::embd}, "", "");
+    const std::string root = std::string(config_.mapping->root) + ".";
+    add({config_.mapping->embeddings, "token_embd", Size::vocab, Size::embd}, root, "");
     add_rotation();
     if (config_.gemma4.n_layer_input > 0) add_layer_inputs();
     for (int64_t il = 0; il < config_.n_layer; ++il) {
       il_ = il;
-      const std::string prefix = fmt::format("model.layers.{}.", il);
+      const std::string prefix = fmt::format("{}layers.{}.", root, il);
       for (const auto& rows : {config_.mapping->layer, config_.mapping->ffn}) {
         for (const TensorRow& row : rows) add(row, prefix, fmt::format("blk.{}.", il));
       }
-      const bool has_experts = config_.n_expert > 0 && il >= config_.n_dense_layers;
+      const bool has_experts = config_.n_expert > 0 && config_.has_experts_in(il);
       if (has_experts) add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
     }
@@ -193,6 +194,9 @@ class Mapper {
     std::vector<int64_t> actual = t.entry.shape;
     // a convolution along the tokens has one input channel for each output channel
     if (actual.size() == 3 && shape.size() == 2 && actual[1] == 1) actual.erase(actual.begin() + 1);
+    // vectors of the folder that GGUF has as matrices
+    const bool is_vector = actual.size() == 1 && shape.size() == 2;
+    if (is_vector && actual[0] == shape[0] * shape[1]) actual = shape;
     // a matrix of one row is a vector in GGUF
     if (actual.size() == 2 && actual[0] == 1 && shape.size() == 1) actual.erase(actual.begin());
     if (actual != shape) {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// Folders of Granite 4 and Nemotron-H beside what hf_oracle_test.cpp compares with transformers:
+// GGUF's keys and shapes, the names that published folders have, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "format/gguf.h"
+#include "tests/huggingface/oracle_folder.h"
+#include "tests/support/hf_folder.h"
+
+namespace snapkv::test {
+namespace mamba2_folder_tests {
+
+using Ints = std::vector<int64_t>;
+
+using Mamba2Folder = OracleFolder;
+
+TEST_F(Mamba2Folder, HasTheKeysAndShapesOfGguf) {
+  write("granitehybrid");
+  const GgufFile granite = open();
+  EXPECT_EQ(granite.get_string("general.architecture"), "granitehybrid");
+  EXPECT_EQ(granite.get_uint("granitehybrid.ssm.time_step_rank"), 8u);
+  EXPECT_EQ(granite.get_uint("granitehybrid.ssm.inner_size"), 128u);
+  EXPECT_EQ(granite.get_uint("granitehybrid.feed_forward_length"), 96u);
+  EXPECT_EQ(granite.get_ints("granitehybrid.attention.head_count_kv"), (Ints{0, 2, 0, 0}));
+  const Tensor& rates = granite.find_tensor("blk.0.ssm_a")->tensor;
+  ASSERT_EQ(rates.rank, 2);
+  EXPECT_EQ(rates.shape[0], 8);
+  const auto a = oracle_values("model.layers.0.mamba.A_log", 8, false);
+  EXPECT_EQ(*rates.at<const float>(3, 0), -std::exp(a[3]));
+  EXPECT_EQ(granite.find_tensor("blk.0.ssm_norm.weight")->tensor.shape[0], 2);
+  write("nemotron_h");
+  const GgufFile nemotron = open();
+  EXPECT_EQ(nemotron.get_ints("nemotron_h.feed_forward_length"), (Ints{0, 96, 0, 0, 96}));
+  EXPECT_EQ(nemotron.get_ints("nemotron_h.attention.head_count_kv"), (Ints{0, 0, 0, 2, 0}));
+}
+
+TEST_F(Mamba2Folder, LayersHaveTheirOldNames) {
+  write("granitehybrid");
+  const std::vector<float> expected = logits(folder_);
+  set_config({{"layer_types", {"mamba", "attention", "mamba", "mamba"}}});
+  EXPECT_EQ(logits(folder_), expected);
+  write("nemotron_h-moe");
+  const std::vector<float> experts = logits(folder_);
+  set_config({{"layers_block_type", nullptr}, {"hybrid_override_pattern", "EM*ME"}});
+  EXPECT_EQ(logits(folder_), experts);
+}
+
+TEST_F(Mamba2Folder, ConvertedFilesComputeTheSame) {
+  for (const char* name : {"granitehybrid-moe", "nemotron_h-latent"}) {
+    SCOPED_TRACE(name);
+    write(name);
+    converted();
+    const std::vector<float> a = logits(folder_), b = logits(file_);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << i;
+  }
+}
+
+TEST_F(Mamba2Folder, WhatIsNotSupportedIsNamed) {
+  const auto names = [](std::initializer_list<const char*> all) {
+    return Json(std::vector<std::string>(all.begin(), all.end()));
+  };
+  write("granitehybrid");
+  refused({{"layer_types", names({"mamba", "mlp", "mamba", "mamba"})}}, {"layer_types", "mlp"});
+  refused({{"layer_types", names({"mamba", "attention"})}}, {"num_hidden_layers", "4", "2"});
+  refused({{"mamba_n_groups", 3}}, {"mamba_n_groups", "3", "8"});
+  refused({{"mamba_d_head", 8}}, {"mamba_d_head", "8", "16"});
+  refused({{"mamba_n_heads", 6}}, {"mamba_n_heads", "6", "128"});
+  refused({{"mamba_d_state", 8}}, {"in_proj", "[328, 64]"});
+  write("nemotron_h");
+  refused({{"layers_block_type", names({"moe", "mlp", "full_attention"})}},
+          {"layers_block_type", "dense"});
+  refused({{"layers_block_type", Json::array()}}, {"layers_block_type", "1 to 4096"});
+  refused({{"mlp_hidden_act", "silu"}}, {"mlp_hidden_act", "relu2"});
+  refused({{"mamba_hidden_act", "relu"}}, {"mamba_hidden_act", "silu"});
+  refused({{"hybrid_override_pattern", "EM+ME"}}, {"hybrid_override_pattern", "EM+ME"});
+}
+
+}  // namespace mamba2_folder_tests
+}  // namespace snapkv::test
