@@ -22,6 +22,19 @@ RandomFamily gemma3() {
           .window = 512};
 }
 
+/// The vocabulary decides how large it is: 2.3 of E2B's 4.6 billion parameters are inputs of layers.
+RandomFamily gemma4_e2b() {
+  return {.architecture = "gemma4",
+          .norm_after = true,
+          .gemma4 = {.full_every = 5,
+                     .head_dim_window = 256,
+                     .n_head_kv_full = 1,
+                     .n_shared = 20,
+                     .n_layer_input = 256},
+          .window = 512,
+          .keys = {{"final_logit_softcapping", 30.0}}};
+}
+
 RandomFamily phi3() {
   return {.architecture = "phi3", .fused_qkv = true, .fused_gate = true, .own_output = true};
 }
@@ -127,6 +140,7 @@ const std::vector<NamedShape>& shapes() {
       {"smollm2-1.7b", {2048, 24, 32, 32, 64, 8192, 49152, 1.3e5}},
       {"qwen3-0.6b", {1024, 28, 16, 8, 128, 3072, 151936, 1e6, qwen3()}},
       {"gemma3-1b", {1152, 26, 4, 1, 256, 6912, 262144, 1e6, gemma3()}},
+      {"gemma4-e2b", {1536, 35, 8, 1, 512, 6144, 262144, 1e6, gemma4_e2b()}},
       {"mixtral-3b", {2048, 9, 16, 4, 128, 7168, 32000, 1e6, mixtral()}},  // half as wide as 8x7B
       {"mixtral-8x7b", {4096, 32, 32, 8, 128, 14336, 32000, 1e6, mixtral()}},
       {"qwen3-30b-a3b", {2048, 48, 32, 4, 128, 768, 151936, 1e6, qwen3moe()}},

@@ -104,6 +104,26 @@ TEST(Explain, ShowsOnlyLayersThatThePolicyChoosesRowsOf) {
   EXPECT_TRUE(has(gemma2.out, "3 tanh(")) << gemma2.out;
 }
 
+// Two later layers read the rows of layer 2: votes are those of all three, and the engine kept what
+// these votes rank.
+TEST(Explain, ShowsTheVotesOfAllLayersThatReadTheRows) {
+  const std::vector<std::string> args = {"explain", "-m",           model_path("gemma4-e"),
+                                         "-p",      rome_prompt(3), "--kv-budget",
+                                         "64",      "--kv-window",  "8"};
+  const Result r = run(args);
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(has(r.out, "2 later layers read its rows too")) << r.out;
+  EXPECT_TRUE(has(r.out, "layer 8   query head")) << r.out;
+  EXPECT_TRUE(has(r.out, "kept the same rows, in all 1 layer x 2 KV heads")) << r.out;
+  EXPECT_TRUE(has(r.out, "6 more layers: they read rows of earlier layers")) << r.out;
+  EXPECT_TRUE(has(r.out, "2 more layers with sliding windows")) << r.out;
+  std::vector<std::string> reader = args;
+  reader.insert(reader.end(), {"--layer", "5"});
+  const Result other = run(reader);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_TRUE(has(other.err, "reads those of layer 2")) << other.err;
+}
+
 TEST(Explain, ReadsThePromptAsAMessage) {
   const Result plain = explain({"--kv-budget", "64"});
   const Result r = explain({"--kv-budget", "64", "--chat", "--chat-template", "chatml"});

@@ -146,5 +146,19 @@ TEST(Info, WindowsAreNotCompressed) {
   EXPECT_EQ(full.at("kv_kept").get<int64_t>() - kept.at("kv_kept").get<int64_t>(), 900 * row);
 }
 
+// Rows that several layers read are counted once.
+TEST(Info, LayersThatReadRowsOfOthersTakeNone) {
+  const std::string model = model_path("gemma4-e");  // 3 of 9 layers have rows
+  const Result text = run({"info", "-m", model});
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_TRUE(contains(text.out, "264 B per token in f16, of 1 layer")) << text.out;
+  EXPECT_TRUE(contains(text.out, "6 layers read rows of")) << text.out;
+  const Json json = Json::parse(run({"info", "-m", model, "--json"}).out);
+  EXPECT_EQ(json.at("kv_bytes_per_token").get<int64_t>(), 264 + 2 * 136);
+  std::vector<int> rows_of;
+  for (const Json& layer : json.at("layers")) rows_of.push_back(layer.value("rows_of", -1));
+  EXPECT_EQ(rows_of, (std::vector<int>{-1, -1, -1, 1, 1, 2, 1, 1, 2}));
+}
+
 }  // namespace info_tests
 }  // namespace snapkv::test

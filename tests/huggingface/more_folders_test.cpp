@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Folders of GLM 4.5, EXAONE 4, Hunyuan and Qwen 2 VL: what published ones have and those that
-// save_pretrained writes (hf_oracle_test.cpp) do not, and what is refused.
+// Folders of Gemma 4, GLM 4.5, EXAONE 4, Hunyuan and Qwen 2 VL: what published ones have and those
+// that save_pretrained writes (hf_oracle_test.cpp) do not, and what is refused.
 #include <gtest/gtest.h>
 
 #include "snapkv/engine.h"
@@ -93,6 +93,43 @@ TEST(MoreFoldersTest, PublishedQwenVlHasTheTextModelsFieldsAmongTheOthers) {
   EXPECT_EQ(logits_of(load_changed("qwen2vl", flat)), logits_of(load_as_saved("qwen2vl")));
   expect_error(ErrorCode::kBadModel, {"text_config", "is missing"},
                [&] { load_changed("qwen3vl", flat); });
+}
+
+// Published ones say the heads of layers without a window once, and may have matrices for keys and
+// values in layers that do not use them.
+TEST(MoreFoldersTest, PublishedGemma4SaysItsSizesOnce) {
+  const auto published = [](Json& golden) {
+    Json& config = golden["config"];
+    const Json layer = config["per_layer_config"]["2"];
+    config.erase("per_layer_config");
+    config["global_head_dim"] = layer["head_dim"];
+    config["num_global_key_value_heads"] = layer.value("num_key_value_heads", 2);
+    config["use_bidirectional_attention"] = "vision";
+    for (const auto& [file, names] : golden["files"].items()) {
+      const std::string source = "model.layers.2.self_attn.k_proj.weight";
+      if (config["num_kv_shared_layers"] == 0 || !names.contains(source)) continue;
+      names["model.layers.5.self_attn.k_proj.weight"] = names[source];
+      names["model.layers.5.self_attn.v_proj.weight"] = names[source];
+    }
+  };
+  for (const char* name : {"gemma4-e", "gemma4", "gemma4-moe"}) {
+    EXPECT_EQ(logits_of(load_changed(name, published)), logits_of(load_as_saved(name))) << name;
+  }
+}
+
+TEST(MoreFoldersTest, WhatGemma4CannotDoHereIsNamed) {
+  const auto refused = [](const char* key, const Json& value,
+                          std::initializer_list<std::string_view> parts) {
+    expect_error(ErrorCode::kBadModel, parts, [&] {
+      load_changed("gemma4-e", [&](Json& golden) { golden["config"][key] = value; });
+    });
+  };
+  refused("use_bidirectional_attention", "all", {"use_bidirectional_attention", "all"});
+  refused("vocab_size_per_layer_input", 300, {"vocab_size_per_layer_input", "300", "320"});
+  refused("num_kv_shared_layers", 6, {"num_kv_shared_layers", "6"});
+  refused("per_layer_config", {{"2", {{"head_dim", 64}}}}, {"per_layer_config", "lacks layer 5"});
+  refused("per_layer_config", {{"2", {{"head_dim", 64}}}, {"5", {{"head_dim", 32}}}},
+          {"per_layer_config", "other sizes for layer 5"});
 }
 
 }  // namespace more_folders
