@@ -288,8 +288,6 @@ int64_t Config::size(Size which) const {
       return mamba2.n_values() / mamba2.n_group;
     case Size::latent:
       return n_latent > 0 ? n_latent : n_embd;
-    case Size::one:
-      return 1;
   }
   return 0;
 }

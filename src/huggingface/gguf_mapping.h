@@ -46,7 +46,6 @@ enum class Size {
   scan_group,
   scan_group_values,
   latent,  // that experts work on
-  one,
 };
 
 /// How GGUF's values of a tensor differ from the folder's.

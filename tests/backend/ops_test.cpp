@@ -339,7 +339,7 @@ TEST_F(RefOps, RouteByEveryRule) {
   const TestTensor logits({1, 4}, Values{0, kLn3, kLn2, 0});  // softmax: 1/7, 3/7, 2/7, 1/7
   const TestTensor bias({4}, Values{1, 0, 0, 0}), experts({1, 2}, DType::i32), weights({1, 2});
   const auto route = [&](const Routing& rule, const Tensor& choice_bias = {}) {
-    ops::route(*backend_, {logits, choice_bias, rule, experts, weights});
+    ops::route(*backend_, {logits, choice_bias, {}, rule, experts, weights});
     return experts.values();
   };
   EXPECT_EQ(route({.normalized = false}), (Values{1, 2}));

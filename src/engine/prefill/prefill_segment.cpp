@@ -75,8 +75,11 @@ void PrefillSegment::begin_layer(int il) {
     q_window_ = window_buffer_.view(DType::f32, {n_window_, layer.n_head, layer.state.head_dim_k});
   }
   recurrent_.reset();
-  if (layer.state.has_rows()) fill_scratch(il);
-  if (layer.state.n_recurrent > 0) begin_recurrent(il);
+  if (layer.state.has_rows()) {
+    fill_scratch(il);
+  } else if (!layer.state.shared) {
+    begin_recurrent(il);
+  }
 }
 
 /// Prepares a state that continues the session's or the prefix's.
