@@ -129,6 +129,55 @@ void add_decode_shapes(OpCases& cases) {
   add(cases, {3, 64, {{2000, 1, 513}, {64, 700, 1500}}}).only_fast();
 }
 
+/// A step of several tokens of one sequence, each of which sees a row more than the one before, and
+/// of a token of another one. `together`: in one call, else in one for each token.
+Results run_tokens(const Place& at, const Decode& s, int64_t n_tokens, bool together) {
+  const DecodeTensors t(at, s);
+  const int64_t n_head_kv = std::ssize(s.n_kv[0]), n_head = n_head_kv * s.n_group;
+  std::vector<HeadRows> heads;
+  for (int64_t i = 0; i < n_tokens; ++i) {
+    for (int64_t h = 0; h < n_head_kv; ++h) {
+      heads.push_back(t.heads[h]);
+      heads.back().n_kv -= static_cast<int32_t>(n_tokens - 1 - i);
+    }
+  }
+  heads.insert(heads.end(), t.heads.begin() + n_head_kv, t.heads.end());
+  const int64_t n = std::ssize(heads) / n_head_kv;
+  const DeviceTensor q = at.put(random_tensor({n, n_head, s.head_dim}, 1));
+  const DeviceTensor out = at.zeros({n, n_head, s.n_value()});
+  const DeviceTensor sinks = at.put(sinks_of(n_head));
+  const AttentionVariant variant = s.variant.on(sinks);
+  for (int64_t i = 0; i < (together ? 1 : n); ++i) {
+    const int64_t begin = together ? 0 : i, end = together ? n : i + 1;
+    const auto rows = std::span(heads).subspan(begin * n_head_kv, (end - begin) * n_head_kv);
+    ops::attention_decode(at, {q.view().slice(begin, end), rows, s.kv, 0.125f,
+                               out.view().slice(begin, end), variant, s.v_in_k});
+  }
+  return out.host();
+}
+
+void add_steps_of_tokens(OpCases& cases) {
+  const auto add_step = [&](const Decode& s, int64_t n_tokens, bool is_large) {
+    OpCase& added = of_head_dim(
+        s.head_dim, cases.emplace_back(
+                        fmt::format("{} tokens of {}", n_tokens, s.name()),
+                        [=](const Place& at) { return run_tokens(at, s, n_tokens, true); },
+                        [=](const Place& at) { return decode_bound(at, s.kv); }));
+    if (is_large) added.only_fast();
+    // a GPU splits rows among blocks by how many tokens there are
+    added.equals([=](const Place& at) { return run_tokens(at, s, n_tokens, at.is_cuda()); });
+  };
+  for (const DType kv : kCacheTypes) {
+    add_step({2, 64, {{40, 9}, {300, 7}}, kv}, 5, false);
+    for (const int64_t n_group : {1, 3, 6}) {
+      add_step({n_group, 64, {{1030, 520}, {70, 5}}, kv}, 7, true);
+      add_step({n_group, 64, {{1026, 3000}, {1500, 600}}, kv}, 8, true);
+    }
+    add_step({16, 96, {{1100}, {130}}, kv, 1.0f, 0, {}, 64, true}, 4, true);
+  }
+  add_step({5, 72, {{1300, 640}, {9, 8}}, DType::f16, 1.0f, 0, {0, 3.0f, true}}, 6, true);
+}
+
 /// One sequence with `n_head_kv` heads of `n` rows, for which `make` makes keys and values.
 template <typename F>
 OpCase::Run decode_of(int64_t n_head_kv, int64_t n_group, int32_t n, int64_t head_dim, DType kv,
@@ -157,6 +206,7 @@ OpCase::Run decode_of(int64_t n_head_kv, int64_t n_group, int32_t n, int64_t hea
 OpCases attention_decode_cases() {
   OpCases cases;
   add_decode_shapes(cases);
+  add_steps_of_tokens(cases);
   for (const DType kv : kCacheTypes) {
     for (const Variant& variant : kVariants) {
       const Decode s{3, 64, {{1, 700}, {64, 130}}, kv, 3.0f, 0, variant};

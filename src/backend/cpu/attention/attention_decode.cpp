@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Attention of one query per sequence over that sequence's own rows, at the speed of memory. A task
 // is one chunk of one KV head's rows, and each thread takes neighbouring chunks; each row is loaded
-// once for all query heads of the group. The (max, sum, acc) of each chunk is kept, and the chunks
-// of a head are merged in order. Chunk sizes depend on n_kv alone, so results do not depend on the
-// number of threads. Arithmetic is in f32 (decode_chunk.h).
+// once for all query heads of the group, and for all tokens of a step whose rows begin at the same
+// place, as those of one sequence do (a later one sees more rows). The (max, sum, acc) of each
+// chunk is kept, and the chunks of a head are merged in order. Chunk sizes depend on n_kv alone, so
+// results depend neither on the number of threads nor on the other tokens. Arithmetic is in f32
+// (decode_chunk.h).
 #include <omp.h>
 
 #include <algorithm>
@@ -43,12 +45,68 @@ struct Shape {
   int64_t n_head_kv, n_group, head_dim, value_dim;
 };
 
-/// Of all heads.
-int64_t count_chunks(const DecodeAttention& a) {
+/// Where a (token, KV head), of which the n-th is a.heads[n], finds its queries and its chunks.
+struct HeadPlan {
+  int64_t query;         // place of its group's queries in Workspace::q
+  int64_t shared_task;   // of the first chunk that it shares with others: those before and after it
+  int64_t shared_place;  // of its group among those of such a task
+  int64_t n_shared;      // chunks
+  int64_t own_task;      // of the first chunk after these
+};
+/// A chunk for the group of one (token, KV head), or of several whose rows begin alike.
+struct Task {
+  int64_t head;     // the first of them
+  int64_t n_heads;  // one for each token
+  int64_t chunk;
+  int64_t place;  // of the first group's results in Workspace::state and acc
+};
+
+/// Calls f(first, n) for each run of tokens, n of them from `first` on, whose rows of a KV head
+/// begin at the same place and are cut into chunks of the same size.
+template <typename F>
+void for_each_run(const DecodeAttention& a, const Shape& shape, int64_t kv_head, F f) {
+  const int64_t n_tokens = a.q.shape[0];
+  const auto rows = [&](int64_t t) -> const HeadRows& {
+    return a.heads[t * shape.n_head_kv + kv_head];
+  };
+  for (int64_t first = 0, end = 0; first < n_tokens; first = end) {
+    const HeadRows& head = rows(first);
+    end = first + 1;
+    while (end < n_tokens && rows(end).k == head.k && rows(end).v == head.v &&
+           rows(end).n_kv >= head.n_kv &&
+           shape.chunk_rows(rows(end).n_kv) == shape.chunk_rows(head.n_kv)) {
+      ++end;
+    }
+    f(first, end - first);
+  }
+}
+
+/// How many whole chunks the tokens of a run share: none if there is one token.
+int64_t n_shared_chunks(const DecodeAttention& a, const Shape& shape, int64_t head, int64_t n) {
+  return n > 1 ? a.heads[head].n_kv / shape.chunk_rows(a.heads[head].n_kv) : 0;
+}
+
+struct Counts {
+  int64_t n_tasks = 0;
+  int64_t n_places = 0;  // for results of a group
+  int64_t most_heads = 1;  // of a task
+};
+Counts count_tasks(const DecodeAttention& a) {
   const Shape shape(a);
-  int64_t total = 0;
-  for (const HeadRows& head : a.heads) total += shape.n_chunks(head.n_kv);
-  return total;
+  Counts counts;
+  for (int64_t h = 0; h < shape.n_head_kv; ++h) {
+    for_each_run(a, shape, h, [&](int64_t first, int64_t n) {
+      const int64_t n_shared = n_shared_chunks(a, shape, first * shape.n_head_kv + h, n);
+      counts.n_tasks += n_shared;
+      if (n_shared > 0) counts.most_heads = std::max(counts.most_heads, n);
+      for (int64_t t = first; t < first + n; ++t) {
+        const int64_t n_chunks = shape.n_chunks(a.heads[t * shape.n_head_kv + h].n_kv);
+        counts.n_tasks += n_chunks - n_shared;
+        counts.n_places += n_chunks;
+      }
+    });
+  }
+  return counts;
 }
 
 bool uses_integers(const DecodeAttention& a) {
@@ -57,39 +115,38 @@ bool uses_integers(const DecodeAttention& a) {
 
 /// The memory of one call.
 struct Workspace {
-  int64_t* first_chunk;        // [n_heads + 1]: chunks of (sequence, KV head) i start here
-  int32_t* chunk_head;         // [n_chunks]
-  float* q;                    // [n_heads, n_group, head_dim] scaled
+  HeadPlan* heads;             // [n_heads], a.heads
+  Task* tasks;                 // [n_tasks]
+  float* q;                    // [n_heads, n_group, head_dim] scaled, in the order of runs
   ScoreQuery* queries;         // [n_heads, n_group], null if not used
-  float* scores;               // [n_threads, n_group, kScoreStride]
-  OnlineSoftmax* state;        // [n_chunks, n_group]
-  float* acc;                  // [n_chunks, n_group, value_dim]
+  float* scores;               // [n_threads, most_heads * n_group, kScoreStride]
+  OnlineSoftmax* state;        // [n_places, n_group]
+  float* acc;                  // [n_places, n_group, value_dim]
   ChunkShares::Share* shares;  // [n_threads]
 };
 
-Workspace cut(const DecodeAttention& a, int n_threads, int64_t total, ScratchCutter& cutter) {
+Workspace cut(const DecodeAttention& a, int n_threads, const Counts& counts,
+              ScratchCutter& cutter) {
   const int64_t heads = std::ssize(a.heads), head_dim = a.q.shape[2];
   const int64_t q_rows = a.q.shape[0] * a.q.shape[1], group = q_rows / heads;
   Workspace w{};
-  w.first_chunk = cutter.take<int64_t>(heads + 1);
-  w.chunk_head = cutter.take<int32_t>(total);
+  w.heads = cutter.take<HeadPlan>(heads);
+  w.tasks = cutter.take<Task>(counts.n_tasks);
   w.q = cutter.take<float>(q_rows * head_dim);
   if (uses_integers(a)) w.queries = cutter.take<ScoreQuery>(q_rows);
-  w.scores = cutter.take<float>(n_threads * group * kScoreStride);
-  w.state = cutter.take<OnlineSoftmax>(total * group);
-  w.acc = cutter.take<float>(total * group * a.value_dim());
+  w.scores = cutter.take<float>(n_threads * counts.most_heads * group * kScoreStride);
+  w.state = cutter.take<OnlineSoftmax>(counts.n_places * group);
+  w.acc = cutter.take<float>(counts.n_places * group * a.value_dim());
   w.shares = cutter.take<ChunkShares::Share>(n_threads);
   return w;
 }
 
-/// Computes the state and acc of chunk `c`.
-void run_chunk(const DecodeAttention& a, const Shape& s, const Workspace& w, int64_t c,
-               int thread) {
-  const int32_t head = w.chunk_head[c];
-  const HeadRows& rows = a.heads[head];
-  const int64_t size = s.chunk_rows(rows.n_kv);
-  const int64_t first = (c - w.first_chunk[head]) * size;
-  const int64_t first_q = static_cast<int64_t>(head) * s.n_group;
+/// Computes the states and accs of a task.
+void run_task(const DecodeAttention& a, const Shape& s, const Workspace& w, const Task& task,
+              float* scores) {
+  const HeadRows& rows = a.heads[task.head];
+  const int64_t size = s.chunk_rows(rows.n_kv), first = task.chunk * size;
+  const int64_t query = w.heads[task.head].query * s.n_group;
   decode_chunk(
       {.k = static_cast<const char*>(rows.k) + first * row_bytes(a.kv_dtype, s.head_dim),
        .v = static_cast<const char*>(rows.v) + first * a.v_step(),
@@ -98,24 +155,31 @@ void run_chunk(const DecodeAttention& a, const Shape& s, const Workspace& w, int
        .n_rows = static_cast<int>(std::min(size, rows.n_kv - first)),
        .head_dim = static_cast<int>(s.head_dim),
        .value_dim = static_cast<int>(s.value_dim),
-       .n_group = static_cast<int>(s.n_group),
+       .n_group = static_cast<int>(task.n_heads * s.n_group),
        .softcap = a.variant.softcap,
-       .q = w.q + first_q * s.head_dim,
-       .queries = w.queries == nullptr ? nullptr : w.queries + first_q,
-       .scores = w.scores + thread * s.n_group * kScoreStride,
-       .state = w.state + c * s.n_group,
-       .acc = w.acc + c * s.n_group * s.value_dim});
+       .q = w.q + query * s.head_dim,
+       .queries = w.queries == nullptr ? nullptr : w.queries + query,
+       .scores = scores,
+       .state = w.state + task.place * s.n_group,
+       .acc = w.acc + task.place * s.n_group * s.value_dim});
 }
 
-/// Computes the outputs of one KV head of one sequence by merging its chunks in order.
+/// Computes the outputs of one KV head of one token by merging its chunks in order.
 void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, int64_t head) {
-  const int64_t begin = w.first_chunk[head];
+  const HeadPlan& plan = w.heads[head];
+  const int64_t n_chunks = s.n_chunks(a.heads[head].n_kv);
+  // where the results of the i-th chunk are
+  const auto place = [&](int64_t i) {
+    if (i < plan.n_shared) return w.tasks[plan.shared_task + i].place + plan.shared_place;
+    return w.tasks[plan.own_task + i - plan.n_shared].place;
+  };
   for (int64_t g = 0; g < s.n_group; ++g) {
-    OnlineSoftmax total = w.state[begin * s.n_group + g];
-    float* acc = w.acc + (begin * s.n_group + g) * s.value_dim;
-    for (int64_t c = begin + 1; c < w.first_chunk[head + 1]; ++c) {
-      const auto f = total.merge(w.state[c * s.n_group + g]);
-      const float* other = w.acc + (c * s.n_group + g) * s.value_dim;
+    OnlineSoftmax total = w.state[place(0) * s.n_group + g];
+    float* acc = w.acc + (place(0) * s.n_group + g) * s.value_dim;
+    for (int64_t c = 1; c < n_chunks; ++c) {
+      const int64_t at = place(c) * s.n_group + g;
+      const auto f = total.merge(w.state[at]);
+      const float* other = w.acc + at * s.value_dim;
       for (int64_t i = 0; i < s.value_dim; ++i) acc[i] = acc[i] * f.self + other[i] * f.other;
     }
     const int64_t q_head = head % s.n_head_kv * s.n_group + g;
@@ -129,23 +193,37 @@ void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, in
   }
 }
 
-/// Fills in the chunks' starts and the scaled queries.
-void prepare(const DecodeAttention& a, const Shape& s, const Workspace& w) {
-  int64_t next = 0;
-  for (size_t i = 0; i < a.heads.size(); ++i) {
-    w.first_chunk[i] = next;
-    for (int64_t n = s.n_chunks(a.heads[i].n_kv); n > 0; --n) {
-      w.chunk_head[next++] = static_cast<int32_t>(i);
-    }
+/// Divides the rows into tasks. Those of one run of tokens stand together.
+void plan_tasks(const DecodeAttention& a, const Shape& s, const Workspace& w) {
+  int64_t n_tasks = 0, n_places = 0, n_queries = 0;
+  const auto add = [&](int64_t head, int64_t n_heads, int64_t chunk) {
+    w.tasks[n_tasks++] = {head, n_heads, chunk, n_places};
+    n_places += n_heads;
+  };
+  for (int64_t h = 0; h < s.n_head_kv; ++h) {
+    for_each_run(a, s, h, [&](int64_t first, int64_t n) {
+      const int64_t head = first * s.n_head_kv + h;
+      const int64_t n_shared = n_shared_chunks(a, s, head, n), shared_task = n_tasks;
+      for (int64_t c = 0; c < n_shared; ++c) add(head, n, c);
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t own = head + i * s.n_head_kv;
+        w.heads[own] = {n_queries++, shared_task, i, n_shared, n_tasks};
+        for (int64_t c = n_shared; c < s.n_chunks(a.heads[own].n_kv); ++c) add(own, 1, c);
+      }
+    });
   }
-  w.first_chunk[a.heads.size()] = next;
-  float* to = w.q;
-  for (int64_t seq = 0; seq < a.q.shape[0]; ++seq) {
-    for (int64_t h = 0; h < a.q.shape[1]; ++h, to += s.head_dim) {
-      const float* q = a.q.at<float>(seq, h);
+}
+
+/// Fills in the scaled queries, in the order that plan_tasks() chose.
+void scale_queries(const DecodeAttention& a, const Shape& s, const Workspace& w) {
+  for (int64_t head = 0; head < std::ssize(a.heads); ++head) {
+    for (int64_t g = 0; g < s.n_group; ++g) {
+      const int64_t row = w.heads[head].query * s.n_group + g;
+      const float* q = a.q.at<float>(head / s.n_head_kv, head % s.n_head_kv * s.n_group + g);
+      float* to = w.q + row * s.head_dim;
       for (int64_t i = 0; i < s.head_dim; ++i) to[i] = q[i] * (a.scale * kLog2E);
       if (w.queries != nullptr) {
-        prepare_score_query(to, static_cast<int>(s.head_dim), w.queries[seq * a.q.shape[1] + h]);
+        prepare_score_query(to, static_cast<int>(s.head_dim), w.queries[row]);
       }
     }
   }
@@ -154,9 +232,9 @@ void prepare(const DecodeAttention& a, const Shape& s, const Workspace& w) {
 }  // namespace
 
 size_t attention_decode_workspace(const CpuContext& ctx, const DecodeAttention& a) {
-  const int64_t total = count_chunks(a);
+  const Counts counts = count_tasks(a);
   ScratchCutter sizes(nullptr);
-  cut(a, team_size(ctx, total > 1), total, sizes);
+  cut(a, team_size(ctx, counts.n_tasks > 1), counts, sizes);
   return sizes.used();
 }
 
@@ -165,16 +243,20 @@ void attention_decode(const CpuContext& ctx, const DecodeAttention& a) {
   SNAPKV_CHECK(a.q.shape[2] % 8 == 0 && a.value_dim() % 8 == 0);  // whole vectors
   const int64_t n_heads = std::ssize(a.heads);
   const Shape shape(a);
-  const int64_t total = count_chunks(a);
-  const int n_threads = team_size(ctx, total > 1);
+  const Counts counts = count_tasks(a);
+  const int n_threads = team_size(ctx, counts.n_tasks > 1);
   ScratchCutter cutter(scratch(attention_decode_workspace(ctx, a)));
-  const Workspace w = cut(a, n_threads, total, cutter);
-  prepare(a, shape, w);
-  ChunkShares shares(w.shares, n_threads, total);
+  const Workspace w = cut(a, n_threads, counts, cutter);
+  plan_tasks(a, shape, w);
+  scale_queries(a, shape, w);
+  const int64_t n_scores = counts.most_heads * shape.n_group * kScoreStride;
+  ChunkShares shares(w.shares, n_threads, counts.n_tasks);
 #pragma omp parallel num_threads(n_threads)
   {
     const int thread = omp_get_thread_num();
-    for (int64_t c; (c = shares.take(thread)) >= 0;) run_chunk(a, shape, w, c, thread);
+    for (int64_t i; (i = shares.take(thread)) >= 0;) {
+      run_task(a, shape, w, w.tasks[i], w.scores + thread * n_scores);
+    }
 #pragma omp barrier
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < n_heads; ++i) merge_head(a, shape, w, i);
