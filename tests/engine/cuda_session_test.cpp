@@ -120,27 +120,31 @@ TEST_F(CudaSession, ComputesEveryFamily) {
 // States of layers without rows are set aside in the middle of a chunk, and prompts go on from
 // them.
 TEST_F(CudaSession, APromptGoesOnFromAPrefixOfAHybrid) {
-  const SessionOptions options = options_of("full", DType::f32);
-  const auto cpu_model = load_model("lfm2"),
-             gpu_model = load_model("lfm2", Compute::f32, 1, "cuda");
-  const std::vector<int32_t> first = generated_ids(150, kFamilyVocab, 1);
-  Session session(gpu_model, options);
-  PrefillPrompt prompt;
-  prompt.sessions = {&session};
-  prompt.tokens = first;
-  prompt.makes_prefix = true;
-  Prefill prefill(std::move(prompt));
-  while (!prefill.step()) {
-  }
-  const std::shared_ptr<const KvPrefix> prefix = prefill.take_prefix();
-  for (const int64_t n : {86, 150}) {
-    ASSERT_EQ(prefix->last_cut(n + 10), n);
-    std::vector<int32_t> tokens(first.begin(), first.begin() + n);
-    for (const int32_t id : generated_ids(40, kFamilyVocab, 2)) tokens.push_back(id);
-    Session cpu(cpu_model, options), gpu(gpu_model, options);
-    cpu.prefill(tokens);
-    gpu.prefill(tokens, {.prefix = prefix, .n_from_prefix = n});
-    EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3) << "from token " << n;
+  for (const char* name : {"lfm2", "nemotron_h"}) {
+    SCOPED_TRACE(name);
+    const SessionOptions options = options_of("full", DType::f32);
+    const auto cpu_model = load_model(name), gpu_model = load_model(name, Compute::f32, 1, "cuda");
+    const std::vector<int32_t> first = generated_ids(150, kFamilyVocab, 1);
+    Session session(gpu_model, options);
+    PrefillPrompt prompt;
+    prompt.sessions = {&session};
+    prompt.tokens = first;
+    prompt.makes_prefix = true;
+    Prefill prefill(std::move(prompt));
+    while (!prefill.step()) {
+    }
+    const std::shared_ptr<const KvPrefix> prefix = prefill.take_prefix();
+    for (const int64_t n : {86, 150}) {
+      ASSERT_EQ(prefix->last_cut(n + 10), n);
+      std::vector<int32_t> tokens(first.begin(), first.begin() + n);
+      for (const int32_t id : generated_ids(40, kFamilyVocab, 2)) tokens.push_back(id);
+      Session cpu(cpu_model, options), gpu(gpu_model, options);
+      cpu.prefill(tokens);
+      gpu.prefill(tokens, {.prefix = prefix, .n_from_prefix = n});
+      EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3) << "from token " << n;
+      for (Session* s : {&cpu, &gpu}) s->decode(300);
+      EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3) << "after token " << n;
+    }
   }
 }
 

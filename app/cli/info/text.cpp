@@ -75,7 +75,8 @@ std::string attention_text(const ModelInfo& m) {
     }
     if (layer.attention == AttentionKind::none) {
       const bool has_state = kv_layer_bytes(m, DType::f16, il, 0) > 0;
-      kinds[has_state ? "none, but a state of fixed size," : "none"].push_back(il);
+      kinds[has_state ? "none, but a state of fixed size," : "none, a feed-forward network only,"]
+          .push_back(il);
       continue;
     }
     kinds[kind].push_back(il);
