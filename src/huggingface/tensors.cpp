@@ -47,7 +47,8 @@ bool is_after_layers(const Config& config, std::string_view name) {
 /// Whether a tensor belongs to a part that the text model does not use: one of a multimodal model's
 /// others, or layers that guess further tokens.
 bool is_of_another_part(const Config& config, std::string_view name) {
-  if (config.linear.n_head > 0 && name.starts_with("mtp.")) return true;
+  const bool may_guess = config.linear.n_head > 0 || config.is_nemotron_h();
+  if (may_guess && name.starts_with("mtp.")) return true;
   if (config.mapping->architecture == "glm4moe" && is_after_layers(config, name)) return true;
   if (!config.multimodal) return false;
   if (name.starts_with("model.")) name.remove_prefix(6);

@@ -49,6 +49,14 @@ TEST_F(Mamba2Folder, LayersHaveTheirOldNames) {
   EXPECT_EQ(logits(folder_), experts);
 }
 
+TEST_F(Mamba2Folder, LayersThatGuessFurtherTokensAreLeftOut) {
+  write("nemotron_h-moe");
+  const std::vector<float> expected = logits(folder_);
+  golden_["files"]["model.safetensors"]["mtp.layers.0.eh_proj.weight"] = {64, 128};
+  write_oracle_folder(folder_, golden_);
+  EXPECT_EQ(logits(folder_), expected);
+}
+
 TEST_F(Mamba2Folder, ConvertedFilesComputeTheSame) {
   for (const char* name : {"granitehybrid-moe", "nemotron_h-latent"}) {
     SCOPED_TRACE(name);
