@@ -68,7 +68,8 @@ class Generator {
   /// there is one, and the history of the penalties (Sampler::accept()). Throws kUsage for a stop
   /// string that is empty or not valid UTF-8.
   Generator(Session& session, Sampler& sampler, GeneratorOptions options = {});
-  /// Unless done(): lets the session forget what it has read beyond the tokens that were chosen.
+  /// Unless done(): lets the session forget what it has read beyond the tokens that were chosen. With
+  /// SessionOptions::draft nothing else may use the session before that.
   ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
@@ -133,6 +134,7 @@ class Generator {
   std::vector<int32_t> step_;         // next_tokens()
   int64_t n_guessed_ = 0, n_right_ = 0;  // of them
   int64_t n_read_in_step_ = 0;           // step_'s size once it has been read
+  int64_t n_past_ = 0;                   // what the session had then read
   int64_t n_drafted_ = 0, n_accepted_ = 0;
   std::vector<size_t> end_tokens_;  // with ignore_eos
   std::vector<float> logits_;       // [n_vocab] without end_tokens_, if there are any

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "engine/decode/draft_length.h"
 #include "engine/decode/lookup_draft.h"
 #include "snapkv/grammar.h"
@@ -79,7 +80,11 @@ Generator::Generator(Session& session, Sampler& sampler, GeneratorOptions option
 }
 
 Generator::~Generator() {
-  if (!done()) forget_ahead(n_ahead());
+  if (done() || n_read_in_step_ == 0 || session_.n_past() != n_past_) return;
+  try {
+    forget_ahead(n_ahead());
+  } catch (const Error&) {  // something else has used the session: there is nothing to forget
+  }
 }
 
 /// Those after the last chosen token: the session's, or those in the middle of its last step.
@@ -144,6 +149,7 @@ bool Generator::choose() {
   const int64_t n_ahead = this->n_ahead();
   if (n_read_in_step_ == 0 && !step_.empty()) {  // the first token after a step
     n_read_in_step_ = std::ssize(step_);
+    n_past_ = session_.n_past();
     n_drafted_ += n_guessed_;
   }
   const int32_t id = sampler_.sample(allowed_logits());
