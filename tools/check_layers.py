@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     "src/engine/plan": ["src/base", "src/backend", "src/backend/measure", "src/cache", "src/policy", "src/model", "src/engine/core",
                         "src/engine/prefill", "src/engine/decode"],
     "src/engine": ["src/base", "src/format", "src/huggingface", "src/text", "src/backend", "src/cache", "src/policy", "src/model",
-                   "src/engine/core", "src/engine/files", "src/engine/prefill", "src/engine/plan"],
+                   "src/engine/core", "src/engine/files", "src/engine/prefill", "src/engine/decode", "src/engine/plan"],
     "src/chat": ["src/base"],
     "src/bindings": ["src/base", "src/policy", "src/engine/core/option_range.h"],
     "node/src": [],
