@@ -52,8 +52,9 @@ bool has_recurrent_layers(const Model& model) {
 
 // ---------------------------------------------------------------- steps of several tokens
 
-/// One model of each way in which layers remember: all rows, windows, short convolutions, matrix
-/// states, latent rows, experts, learned positions.
+/// One model of each way in which layers remember: all rows, windows, rows of other layers, short
+/// convolutions, matrix states, layers that are networks only, latent rows, experts, learned
+/// positions.
 class StepTest : public testing::TestWithParam<const char*> {
  protected:
   std::shared_ptr<const Model> model_ = load_model(GetParam());
@@ -157,8 +158,8 @@ TEST_P(StepTest, AnswersWithGuessesAreTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, StepTest,
-                         testing::Values("llama-linear", "gemma3", "lfm2", "qwen35", "deepseek2",
-                                         "qwen3moe", "gpt-oss", "gpt2"));
+                         testing::Values("llama-linear", "gemma3", "gemma4-e", "lfm2", "qwen35",
+                                         "nemotron_h", "deepseek2", "qwen3moe", "gpt-oss", "gpt2"));
 
 // ---------------------------------------------------------------- options of sessions
 
