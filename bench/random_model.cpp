@@ -145,14 +145,15 @@ class Planner {
     const bool window = m.has_window(il);
     const int64_t d = window ? m.head_dim_window : s_.head_dim;
     const int64_t n_kv = (window ? s_.n_head_kv : m.n_head_kv_full) * d;
-    const float stddev = g.norm * g.qk_norm;
+    const float mean = o_.gains ? g.qk_norm : 0.25f;  // scores are not divided by sqrt(head_dim)
+    const float stddev = o_.gains ? g.norm * mean : o_.norm_stddev;
     matrix(blk + "attn_q", s_.n_head * d, s_.n_embd, g.qkv);
-    add({blk + "attn_q_norm.weight", DType::f32, 1, d, true, g.qk_norm, stddev});
+    add({blk + "attn_q_norm.weight", DType::f32, 1, d, true, mean, stddev});
     matrix(blk + "attn_output", s_.n_embd, s_.n_head * d, g.attention_output);
     if (il >= s_.n_layer - m.n_shared) return;
     matrix(blk + "attn_k", n_kv, s_.n_embd, g.qkv);
     if (window || !m.keys_are_values) matrix(blk + "attn_v", n_kv, s_.n_embd, g.qkv);
-    add({blk + "attn_k_norm.weight", DType::f32, 1, d, true, g.qk_norm, stddev});
+    add({blk + "attn_k_norm.weight", DType::f32, 1, d, true, mean, stddev});
   }
 
   /// What comes beside the dense network and after it.
