@@ -343,10 +343,12 @@ TEST(ModelTest, ScalesThatAFamilyNeedsMustBeThere) {
 /// Whether a family's file may lack a tensor.
 bool may_be_missing(const Family& f, const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-  if (has("rope_freqs") || has(".nextn.")) return true;
+  if ((has("rope_freqs") && f.name != "gemma4") || has(".nextn.")) return true;
   if (name == "output.weight") return f.shared_output != SharedOutput::never;
   if (has("ffn_norm.weight")) return false;  // the list has models without it
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
+  if (has("attn_v.weight")) return f.value_norm;  // made by the matrix of the keys
+  if (has("layer_output_scale") || has("ffn_down_exps.scale")) return true;
   if (!name.ends_with(".bias")) return false;
   if (has("exp_probs_b")) return f.choice_bias == Presence::optional;
   if (has("norm")) return f.norm_bias == Presence::optional;
