@@ -129,6 +129,8 @@ constexpr Example kExamples[] = {
 
 // The defaults of these suit nearly everyone.
 constexpr std::string_view kUncommon[] = {
+    "--draft-max",
+    "--draft-min",
     "--compute",
     "--weights",
     "--cpu-target",

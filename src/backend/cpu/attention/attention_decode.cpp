@@ -45,6 +45,10 @@ struct Shape {
   int64_t n_head_kv, n_group, head_dim, value_dim;
 };
 
+bool uses_integers(const DecodeAttention& a) {
+  return !a.v_in_k && a.value_dim() == a.q.shape[2] && decodes_with_vnni(a.kv_dtype, a.value_dim());
+}
+
 /// Where a (token, KV head), of which the n-th is a.heads[n], finds its queries and its chunks.
 struct HeadPlan {
   int64_t query;         // place of its group's queries in Workspace::q
@@ -81,14 +85,16 @@ void for_each_run(const DecodeAttention& a, const Shape& shape, int64_t kv_head,
   }
 }
 
-/// How many whole chunks the tokens of a run share: none if there is one token.
+/// How many whole chunks the tokens of a run share: none if there is one token. The sums of q8_0's
+/// scores, unless they are of integers, are rounded by how many query heads are computed at once.
 int64_t n_shared_chunks(const DecodeAttention& a, const Shape& shape, int64_t head, int64_t n) {
-  return n > 1 ? a.heads[head].n_kv / shape.chunk_rows(a.heads[head].n_kv) : 0;
+  const bool rounds_alike = a.kv_dtype != DType::q8_0 || uses_integers(a);
+  return n > 1 && rounds_alike ? a.heads[head].n_kv / shape.chunk_rows(a.heads[head].n_kv) : 0;
 }
 
 struct Counts {
   int64_t n_tasks = 0;
-  int64_t n_places = 0;  // for results of a group
+  int64_t n_places = 0;    // for results of a group
   int64_t most_heads = 1;  // of a task
 };
 Counts count_tasks(const DecodeAttention& a) {
@@ -107,10 +113,6 @@ Counts count_tasks(const DecodeAttention& a) {
     });
   }
   return counts;
-}
-
-bool uses_integers(const DecodeAttention& a) {
-  return !a.v_in_k && a.value_dim() == a.q.shape[2] && decodes_with_vnni(a.kv_dtype, a.value_dim());
 }
 
 /// The memory of one call.

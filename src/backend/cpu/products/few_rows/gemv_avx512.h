@@ -90,25 +90,29 @@ SNAPKV_AVX512 void multiply_rows(const GemvCall& c) {
   }
 }
 
+/// Tiles of more rows of activations need more registers than there are: two calls, of which the
+/// second finds the weights in the cache, take less time than one of 8 rows (0.87 on a Zen 4).
 template <class Kernel>
 void multiply(const GemvCall& c) {
-  switch (c.n) {
-    case 1:
-      return multiply_rows<Kernel, 1>(c);
-    case 2:
-      return multiply_rows<Kernel, 2>(c);
-    case 3:
-      return multiply_rows<Kernel, 3>(c);
-    case 4:
-      return multiply_rows<Kernel, 4>(c);
-    case 5:
-      return multiply_rows<Kernel, 5>(c);
-    case 6:
-      return multiply_rows<Kernel, 6>(c);
-    case 7:
-      return multiply_rows<Kernel, 7>(c);
-    default:
-      return multiply_rows<Kernel, kGemvMaxRows>(c);
+  constexpr int kMostRows = 4;
+  GemvCall part = c;
+  for (int rest = c.n; rest > 0; rest -= kMostRows) {
+    part.n = std::min(rest, kMostRows);
+    switch (part.n) {
+      case 1:
+        multiply_rows<Kernel, 1>(part);
+        break;
+      case 2:
+        multiply_rows<Kernel, 2>(part);
+        break;
+      case 3:
+        multiply_rows<Kernel, 3>(part);
+        break;
+      default:
+        multiply_rows<Kernel, kMostRows>(part);
+    }
+    part.x += kMostRows * part.x_stride;
+    part.sums += kMostRows * part.sums_stride;
   }
 }
 
