@@ -275,6 +275,7 @@ struct SessionStats {
   /// The last decode step that this session took part in.
   struct Step {
     int64_t n_tokens = 0;  ///< of all its sessions
+    int64_t n_sessions = 0;
     double seconds = 0;
   };
   Step last_step = {};

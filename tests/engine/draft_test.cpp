@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "engine/decode/draft_length.h"
@@ -134,6 +135,7 @@ TEST_P(StepTest, ABatchHasStepsOfItsOwn) {
   EXPECT_LE(max_difference(one.logits(), alone.logits()), 1e-4);
   EXPECT_LE(max_difference(other.logits(), other_alone.logits()), 1e-4);
   EXPECT_EQ(one.stats().last_step.n_tokens, 6);
+  EXPECT_EQ(one.stats().last_step.n_sessions, 2);
 }
 
 TEST_P(StepTest, AnswersWithGuessesAreTheSame) {
@@ -155,6 +157,40 @@ TEST_P(StepTest, AnswersWithGuessesAreTheSame) {
   std::vector<int32_t> before = plain;
   for (size_t i = 4; i < before.size(); i += 1 + i % 9) before[i] = (before[i] + 1) % kFamilyVocab;
   EXPECT_EQ(answer(with_drafts(snapkv_options(40)), before), plain);
+}
+
+TEST_P(StepTest, AnswersOfABatchGuessLess) {
+  const std::vector<int32_t> prompt = text(60, 1);
+  constexpr int kAnswers = 5;
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::unique_ptr<Sampler>> samplers;
+  std::vector<std::unique_ptr<Generator>> answers;
+  for (int i = 0; i < kAnswers; ++i) {
+    sessions.push_back(std::make_unique<Session>(model_, with_drafts(snapkv_options(40))));
+    sessions.back()->prefill(prompt);
+    samplers.push_back(std::make_unique<Sampler>(SamplerConfig{.temperature = 0}));
+    samplers.back()->accept(prompt);
+    answers.push_back(std::make_unique<Generator>(*sessions.back(), *samplers.back(),
+                                                  GeneratorOptions{.ignore_eos = true}));
+  }
+  for (int step = 0; step < 30; ++step) {
+    std::vector<Session*> batch;
+    std::vector<StepTokens> tokens;
+    size_t n = 0;
+    for (int i = 0; i < kAnswers; ++i) {
+      while (!answers[i]->must_read()) ASSERT_TRUE(answers[i]->choose());
+      batch.push_back(sessions[i].get());
+      tokens.push_back(answers[i]->next_tokens());
+      n += tokens.back().size();
+    }
+    ASSERT_LE(n, 16u);
+    decode_steps(batch, tokens);
+  }
+  for (int i = 1; i < kAnswers; ++i) {
+    const size_t n = std::min(answers[i]->ids().size(), answers[0]->ids().size());
+    EXPECT_TRUE(std::equal(answers[i]->ids().begin(), answers[i]->ids().begin() + n,
+                           answers[0]->ids().begin()));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, StepTest,

@@ -353,7 +353,7 @@ void decode_step(std::span<Session::Impl* const> sessions, std::span<const StepT
     const int64_t n_tokens = std::ssize(tokens[i]);
     advance(*sessions[i], rows.subspan(begin * config.n_vocab, n_tokens * config.n_vocab), n_tokens,
             seconds);
-    sessions[i]->stats.last_step = {n, seconds};
+    sessions[i]->stats.last_step = {n, std::ssize(sessions), seconds};
     begin += n_tokens;
   }
 }

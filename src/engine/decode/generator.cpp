@@ -44,11 +44,13 @@ std::string_view name(StopReason reason) {
 /// Guesses tokens, and decides how many of them are worth a check.
 class Generator::Drafter {
  public:
-  /// Adds `least` to `most` tokens that may follow `text` to those of a step, if it finds as many.
-  /// Returns how many.
+  /// Adds `least` to `most` tokens that may follow `text` to those of a step, if it finds as many
+  /// and the step's sessions together have no more than kMostStepTokens. Returns how many.
   int64_t add(std::span<const int32_t> text, int64_t least, int64_t most,
               std::vector<int32_t>& step) {
     lookup_.update(text);
+    most = std::min(most, kMostStepTokens / n_sessions_ - std::ssize(step));
+    if (most <= 0) return 0;
     const LookupDraft::Guess guess = lookup_.guess(most);
     const int64_t n_guessed = std::ssize(guess.tokens);
     const int64_t n_others = n_others_ + std::ssize(step) - 1;
@@ -60,13 +62,16 @@ class Generator::Drafter {
   /// After a step with n_own tokens of this answer.
   void learn(const SessionStats::Step& step, int64_t n_own, int64_t n_guessed, int64_t n_right) {
     n_others_ = step.n_tokens - n_own;
+    n_sessions_ = step.n_sessions;
     length_.learn(step.n_tokens, step.seconds, n_guessed, n_right);
   }
 
  private:
   LookupDraft lookup_;
   DraftLength length_;
-  int64_t n_others_ = 0;  // tokens of other answers in the last step
+  // in the last step
+  int64_t n_others_ = 0;  // tokens of other answers
+  int64_t n_sessions_ = kMostStepTokens;
 };
 
 Generator::Generator(Session& session, Sampler& sampler, GeneratorOptions options)
