@@ -250,15 +250,16 @@ struct HeadRows {
   int32_t n_kv = 0;  // >= 1
 };
 
-/// Attention of one query per sequence over that sequence's own rows. The number of rows differs
-/// between sequences and between heads; nothing is padded. A sliding window is expressed by where
+/// Attention of queries, each over rows of its own. These may be the first ones of another query's:
+/// of a step with several tokens of a sequence, the later ones see more. The number of rows differs
+/// between queries and between heads; nothing is padded. A sliding window is expressed by where
 /// the rows begin, so variant.window must be 0.
 struct DecodeAttention {
-  Tensor q;                         // [n_seq, n_head, head_dim] f32
-  std::span<const HeadRows> heads;  // [n_seq * n_head_kv]
+  Tensor q;                         // [n, n_head, head_dim] f32
+  std::span<const HeadRows> heads;  // [n * n_head_kv]
   DType kv_dtype = DType::f16;
   float scale = 1.0f;
-  Tensor out;  // [n_seq, n_head, value_dim] f32
+  Tensor out;  // [n, n_head, value_dim] f32
   AttentionVariant variant = {};
   /// Whether each row of v lies in the row of k, a whole number of the type's blocks after its
   /// beginning.

@@ -25,8 +25,8 @@ class AttentionStep {
   virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) = 0;
 };
 
-/// What one layer works on: n tokens of one prompt, or one token of each of n sequences. The last
-/// layer of a prompt needs queries and outputs of its last tokens only.
+/// What one layer works on: n tokens of one prompt, or those that a decode step appends to each of
+/// its sequences. The last layer of a prompt needs queries and outputs of its last tokens only.
 struct LayerPass {
   Backend* backend = nullptr;
   Tensor x;  // [n, n_embd] f32, residual stream; the last n_out rows are updated

@@ -289,7 +289,7 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
         row(plural(std::ssize(r.generation.ids), "token"), end.decode_seconds,
             fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds), stop_note(r))),
         colour);
-    if (r.session.draft != Draft::off) {
+    if (r.generation.n_drafted > 0) {
       text += line("guessed",
                    fmt::format("{}, of which {} were right",
                                plural(r.generation.n_drafted, "token"), r.generation.n_accepted),

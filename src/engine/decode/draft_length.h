@@ -37,9 +37,9 @@ class DraftLength {
   static constexpr int kClasses = 4;  // of run lengths: from 2, 4, 8, 16 tokens on
   std::array<Accepted, kClasses> accepted_ = {{{0.6, 2, 2}, {1.2, 2, 3}, {1.6, 2, 4}, {1.8, 2, 6}}};
   StepTime time_;
-  int class_ = 0;        // of the last choose()
-  double seconds_ = 0;   // of all steps
-  double saved_ = 0;     // seconds, by all guesses; below 0: lost
+  int class_ = 0;       // of the last choose()
+  double seconds_ = 0;  // of all steps
+  double saved_ = 0;    // seconds, by all guesses; below 0: lost
 };
 
 }  // namespace snapkv
