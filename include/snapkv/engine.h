@@ -79,7 +79,9 @@ struct MemoryPlan {
   size_t kv_scratch = 0;      ///< one full layer, during prefill
   size_t kv_kept = 0;         ///< all layers after compression, decode reserve included
   size_t queries = 0;         ///< of the last window_size tokens, with kv_decode_limit
-  size_t kv_history = 0;      ///< uncompressed rows for later turns, with kv_refresh; resident part
+  /// Uncompressed rows for later turns (kv_refresh) or for checking guesses (Draft::self); resident
+  /// part.
+  size_t kv_history = 0;
   size_t logits = 0;          ///< of the last token, including what decode steps need for theirs
   size_t scores = 0;          ///< queries of the window, scores and selected rows of one layer
   size_t kernels = 0;         ///< kernels' working memory on the CPU, and code generated for them
@@ -205,6 +207,11 @@ enum class Draft {
   /// The tokens that came after the last ones where these stood before, in the prompt or in the
   /// answer: for quotes, code that is edited, structured data.
   lookup,
+  /// What `lookup` guesses and, where it finds nothing, the model itself with the rows that the
+  /// policy has kept. All rows are kept beside these, as with kv_refresh, and check the guesses,
+  /// so that the answer is that of the full cache (MagicDec, arXiv 2408.11049; TriForce, arXiv
+  /// 2404.11912). Needs a policy that has a budget; CPU only.
+  self,
 };
 
 struct SessionOptions {
@@ -269,7 +276,8 @@ struct SessionStats {
   int64_t n_prompt = 0;        ///< tokens prefilled, all turns
   int64_t n_decoded = 0;       ///< tokens decoded, without those that were forgotten again
   double prefill_seconds = 0;  ///< includes score, select and gather
-  double decode_seconds = 0;   ///< includes recompress_seconds
+  double decode_seconds = 0;   ///< includes recompress_seconds and guess_seconds
+  double guess_seconds = 0;    ///< of guess_tokens()
   int64_t n_recompressed = 0;  ///< decode steps before which kv_decode_limit compressed again
   double recompress_seconds = 0;
   /// The last decode step that this session took part in.
@@ -287,7 +295,8 @@ struct SessionStats {
   size_t kv_bytes = 0;       ///< allocated now
   size_t kv_bytes_used = 0;  ///< of rows in use now
   size_t query_bytes = 0;    ///< of the queries kept for kv_decode_limit; not in the other counts
-  size_t history_bytes = 0;  ///< of the rows kept for kv_refresh; not in the other counts
+  /// Of the rows that kv_refresh or Draft::self keep beside the cache; not in the other counts.
+  size_t history_bytes = 0;
   /// The most that the last prefill was planned to take, weights not included: MemoryPlan::total()
   /// of all its sessions, with the logits of PrefillOptions::n_logits tokens.
   size_t planned_bytes = 0;
@@ -362,6 +371,16 @@ struct PrefillOptions {
   std::shared_ptr<const KvPrefix> prefix = {};
   int64_t n_from_prefix = 0;  ///< 1 to the prefix's length; these tokens must equal the prompt's
 };
+
+/// A token that kept rows find the most likely one, and its probability by them.
+struct GuessedToken {
+  int32_t id = -1;
+  float probability = 0.0F;
+};
+/// Whether the session of that index shall guess another token after `guesses`; `n_guessing`: how
+/// many sessions read the last one together.
+using MoreGuesses =
+    std::function<bool(size_t session, std::span<const GuessedToken> guesses, int64_t n_guessing)>;
 
 /// The tokens that a session appends in one decode step, up to kMostStepTokens.
 using StepTokens = std::span<const int32_t>;
@@ -452,6 +471,9 @@ class Session {
  private:
   friend class Prefill;
   friend void decode_steps(std::span<Session* const>, std::span<const StepTokens>);
+  friend std::vector<std::vector<GuessedToken>> guess_tokens(std::span<Session* const>,
+                                                             std::span<const StepTokens>,
+                                                             const MoreGuesses&);
   Impl& state() const;
   static std::vector<Impl*> states(std::span<Session* const> batch, const char* call);
   std::shared_ptr<Impl> impl_;  ///< shared by a Prefill that is in progress
@@ -508,5 +530,13 @@ void decode_batch(std::span<Session* const> sessions, std::span<const int32_t> t
 /// The same with several tokens for each session, 1 to Session::decode_room(): their weights are
 /// read once too.
 void decode_steps(std::span<Session* const> sessions, std::span<const StepTokens> tokens);
+
+/// For sessions with Draft::self: what may follow if session i appends tokens[i], by the rows that
+/// its policy has kept, for as long as `more` wants and Session::decode_room() allows. Sessions are
+/// as before afterwards, except that nothing of the last step can be forgotten any more. Throws as
+/// decode_steps() does.
+std::vector<std::vector<GuessedToken>> guess_tokens(std::span<Session* const> sessions,
+                                                    std::span<const StepTokens> tokens,
+                                                    const MoreGuesses& more);
 
 }  // namespace snapkv

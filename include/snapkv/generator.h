@@ -14,6 +14,7 @@
 //     for (Generator& g : generators) {
 //       while (!g.must_read() && g.choose()) std::cout << g.token().text;
 //     }                                      // take those out that are done()
+//     Generator::guess(answers);             // with Draft::self
 //     decode_steps(sessions, next_tokens);   // Generator::next_tokens() of each
 //   }
 #pragma once
@@ -91,8 +92,12 @@ class Generator {
   bool must_read() const { return !done() && n_unread() > 0; }
   /// The tokens that the session reads next, for decode_steps(): those that it has not read, of
   /// which the last one was chosen last, and with SessionOptions::draft what is guessed to follow.
-  /// Not empty if must_read(). Valid until the next call of this or of choose().
+  /// Not empty if must_read(). Valid until the next call of choose().
   StepTokens next_tokens();
+  /// With Draft::self, before next_tokens(): lets the kept rows of these answers' sessions, which
+  /// have one model, guess together what will be checked. Answers that read nothing are left out.
+  /// step() does it by itself. Throws as guess_tokens().
+  static void guess(std::span<Generator* const> answers);
   /// The token that was chosen last: all that the session reads next unless there are guesses.
   int32_t next_token() const { return ids_.back(); }
 
@@ -119,6 +124,8 @@ class Generator {
   int64_t n_ahead() const { return session_.n_past() - n_prompt_ - std::ssize(ids_); }
   std::span<const float> logits() const;
   void forget_ahead(int64_t n_ahead);
+  void begin_step();
+  int64_t most_guesses() const;
   std::span<const float> allowed_logits();
   bool end(StopReason reason);
   bool ends_paragraph(std::string_view text);
@@ -132,6 +139,7 @@ class Generator {
   int64_t n_prompt_;                // tokens that the session had read before the answer
   std::unique_ptr<Drafter> drafter_;  // with SessionOptions::draft
   std::vector<int32_t> step_;         // next_tokens()
+  bool has_step_ = false;             // whether it is that of the next step
   int64_t n_guessed_ = 0, n_right_ = 0;  // of them
   int64_t n_read_in_step_ = 0;           // step_'s size once it has been read
   int64_t n_past_ = 0;                   // what the session had then read

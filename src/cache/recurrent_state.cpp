@@ -135,6 +135,12 @@ void RecurrentState::restore(Backend& backend, const RecurrentState& other, int6
   backend.copy(place(now_), found != nullptr ? found->values->data() : other.now(), mark_bytes());
 }
 
+void RecurrentState::copy_now(Backend& backend, const RecurrentState& other) {
+  SNAPKV_CHECK(other.n_values_ == n_values_ && begun_ && other.begun_);
+  n_tokens_ = other.n_tokens_;
+  backend.copy(place(now_), other.now(), mark_bytes());
+}
+
 void RecurrentState::snapshot() {
   saved_now_ = now_;
   saved_n_tokens_ = n_tokens_;

@@ -48,6 +48,8 @@ class RecurrentState final : public LayerState {
   std::vector<const void*> mark_memory() const;
   /// Becomes what `other` was after n tokens, which must be 0 or a cut of it.
   void restore(Backend& backend, const RecurrentState& other, int64_t n);
+  /// Becomes what `other`, which has begun, is now, without its marks.
+  void copy_now(Backend& backend, const RecurrentState& other);
 
   /// Undoes one step.
   void snapshot() override;

@@ -148,8 +148,10 @@ const OptionTable<SessionOptions>& session_option_table() {
                    {.name = "draft",
                     .help = "Guess several tokens and check them in one step; the answer stays the "
                             "same; lookup: those that came after the last ones where these stood "
-                            "before, for quotes, edited code and structured data"},
-                   {"off", "lookup"}),
+                            "before, for quotes, edited code and structured data; self: also those "
+                            "that the kept rows find likely, checked by all rows, which are kept "
+                            "too: the full cache's answer, sooner after a long prompt"},
+                   {"off", "lookup", "self"}),
        option(&O::draft_max, {.name = "draft_max",
                               .help = "Most tokens guessed for a step; fewer where that is faster",
                               .least = 1,

@@ -137,6 +137,7 @@ void Session::reset() {
   state().layers.clear();
   state().history.clear();
   state().in_history.clear();
+  state().draft_states.clear();
   state().queries = {};
   state().trace = {};
   state().logits.clear();
@@ -165,7 +166,7 @@ void Session::Impl::remember(int il) {
   if (!has_history(il) || layers.empty()) return;
   const RowState& rows = layers[il]->rows();
   std::vector<int32_t> n_rows = rows.n_rows();  // first: nothing may fail after append()
-  add_to_history(il, rows, in_history[il]);
+  if (!reads_all(il)) add_to_history(il, rows, in_history[il]);
   in_history[il] = std::move(n_rows);
 }
 

@@ -106,6 +106,11 @@ CheckedOptions check_session_options(const SessionOptions& options, const ModelI
   if (options.kv_memory > 0) checked.options.kv.budget = budget_in_memory(options, info);
   checked.policy = Policy::make(checked.options.kv);
   check_decode_limit(checked.options, *checked.policy);
+  if (options.draft == Draft::self && !checked.policy->info().has_budget) {
+    fail(ErrorCode::kUsage,
+         "{} self guesses with the rows that a policy keeps, and \"{}\" keeps all of them",
+         OptionName("draft"), options.kv.name);
+  }
   if (options.draft_min > options.draft_max) {
     fail(ErrorCode::kUsage, "{} is {}; it must be at most {}, which is {}",
          OptionName("draft_min"), options.draft_min, OptionName("draft_max"), options.draft_max);

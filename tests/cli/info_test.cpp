@@ -109,8 +109,8 @@ TEST(Info, TheRowsOfThePlanAddUp) {
     args.insert(args.end(), more.begin(), more.end());
     return run(args).out;
   };
-  EXPECT_TRUE(contains(text({"--kv-refresh"}), "for --kv-refresh"));
-  EXPECT_FALSE(contains(text({}), "for --kv-refresh"));
+  EXPECT_TRUE(contains(text({"--kv-refresh"}), "all rows, beside the kept"));
+  EXPECT_FALSE(contains(text({}), "all rows, beside the kept"));
 }
 
 // The lines are as wide as the longest name, and in a hostile file a name may be of any length.

@@ -348,7 +348,7 @@ void ChatShell::stats(const std::string& text) {
                     format_bytes(stats.kv_bytes_full), stats.compression()));
   }
   if (stats.history_bytes > 0) {
-    add("", fmt::format("and {} of uncompressed rows, for --kv-refresh",
+    add("", fmt::format("and {} of uncompressed rows beside these",
                         format_bytes(stats.history_bytes)));
   }
   if (session_.row_bytes() > 0) {

@@ -34,7 +34,8 @@ constexpr const char* kOneDevice = "a model runs on one device as a whole (--dev
 constexpr const char* kPinning = "start snapkv through taskset or numactl to choose its processors";
 constexpr const char* kPull = "snapkv pull fetches models, and prints the path for -m";
 constexpr const char* kNoDraft =
-    "there is no second model: --draft lookup guesses from the conversation";
+    "there is no second model: --draft lookup guesses from the conversation, --draft self with the "
+    "rows that the policy keeps";
 constexpr const char* kNotInteractive = "this command answers one prompt";
 constexpr const char* kNoLora = "adapters are not supported; merge them into the model's file";
 

@@ -29,6 +29,7 @@ SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const st
     options.kv_memory = 0;
     options.kv_decode_limit = 0;
     options.kv_refresh = false;
+    if (options.draft == Draft::self) options.draft = Draft::lookup;
   }
   PolicyConfig checked = options.kv;
   // a stand-in for a value that is not known yet
@@ -172,6 +173,12 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx,
     }
     if (settings.session.kv_decode_limit > 0) {
       fail(ErrorCode::kUsage, "--kv-decode-limit compresses, and --kv-policy {} keeps every row",
+           settings.policy);
+    }
+    if (settings.session.draft == Draft::self) {
+      fail(ErrorCode::kUsage,
+           "--draft self guesses with the rows that a policy keeps, and --kv-policy {} keeps every "
+           "row",
            settings.policy);
     }
     if (model == nullptr) warn_of_options_without_effect(settings);  // once, before the model loads

@@ -206,6 +206,7 @@ Json timings_json(const RunReport& r) {
       {"decode_seconds", s.decode_seconds},
       {"decode_tokens_per_second", rate(s.n_decoded, s.decode_seconds)},
       {"recompress_seconds", s.recompress_seconds},
+      {"guess_seconds", s.guess_seconds},
       {"prefill_parts_seconds",
        {{"pack", s.pack_seconds},
         {"linear", s.linear_seconds},
@@ -239,6 +240,7 @@ Json kv_json(const RunReport& r) {
       {"bytes_allocated_at_end", r.at_end.kv_bytes},
       {"recompressed", r.at_end.n_recompressed},
       {"query_bytes", r.at_end.query_bytes},
+      {"history_bytes", r.at_end.history_bytes},
       {"layers", layers},
   };
 }
@@ -310,6 +312,13 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
                              format_bytes(kv.kv_bytes_full), format_bytes(kv.kv_bytes_peak),
                              format_bytes(kv.kv_bytes_used), kv.compression()),
                  colour);
+    if (end.history_bytes > 0) {
+      text += line("all rows",
+                   fmt::format("{}, which {}", format_bytes(end.history_bytes),
+                               r.session.draft == Draft::self ? "check guesses of the kept ones"
+                                                              : "later turns read"),
+                   colour);
+    }
     if (end.query_bytes > 0) text += recompress_line(r, colour);
   }
   if (r.has_control) {

@@ -326,7 +326,7 @@ std::vector<InfoPlanRow> plan_rows(const InfoPlans& p) {
           {"kv_scratch", "KV of one layer, uncompressed", f.kv_scratch, k.kv_scratch},
           {"kv_kept", "KV kept, all layers", f.kv_kept, k.kv_kept},
           {"queries", "queries for --kv-decode-limit", f.queries, k.queries},
-          {"kv_history", "all rows, for --kv-refresh", f.kv_history, k.kv_history},
+          {"kv_history", "all rows, beside the kept", f.kv_history, k.kv_history},
           {"logits", "logits", f.logits, k.logits},
           {"scores", "scores of one layer's rows", f.scores, k.scores},
           {"kernels", "work space of kernels", f.kernels, k.kernels},

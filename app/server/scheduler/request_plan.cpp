@@ -31,6 +31,7 @@ MemoryPlan memory_of(const Model& model, const Request& request, int64_t n) {
   SessionOptions all = request.session;  // every row of the question is kept
   all.kv = {.name = "full"};
   all.kv_decode_limit = 0;
+  if (all.draft == Draft::self) all.draft = Draft::lookup;
   MemoryPlan memory = model.plan(all, n);
   const size_t bytes = request.document->compressed->bytes();
   memory.kv_kept += bytes;
@@ -75,8 +76,8 @@ RequestPlan plan_with(const Model& model, const Request& request, int64_t n_own)
   const auto n = static_cast<size_t>(request.n);
   const int64_t beyond = std::max<int64_t>(0, plan.paid_tokens - request.session.decode_reserve);
   const size_t logits = static_cast<size_t>(info.n_vocab) * sizeof(float);
-  plan.running_bytes = n * (memory.kv_kept + memory.queries + kLogitCopies * logits) +
-                       static_cast<size_t>(beyond) * token_bytes(model, request);
+  const size_t kept = memory.kv_kept + memory.kv_history + memory.queries + kLogitCopies * logits;
+  plan.running_bytes = n * kept + static_cast<size_t>(beyond) * token_bytes(model, request);
   plan.reading_bytes = memory.packed_weights + memory.hidden_states + memory.activations +
                        memory.logits + memory.scores + memory.kernels;
   // with several answers, only one can have the scratch layer as its cache
@@ -101,7 +102,9 @@ int64_t prompt_tokens(const Request& request) {
 }
 
 size_t token_bytes(const Model& model, const Request& request) {
-  return static_cast<size_t>(request.n) * kv_bytes_per_token(model.info(), request.session.kv_type);
+  const size_t n_copies = request.session.draft == Draft::self ? 2 : 1;  // kept rows and all rows
+  return n_copies * static_cast<size_t>(request.n) *
+         kv_bytes_per_token(model.info(), request.session.kv_type);
 }
 
 RequestPlan plan_request(const Model& model, const Request& request) {

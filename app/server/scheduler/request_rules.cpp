@@ -22,6 +22,10 @@ void RequestRules::complete(Request& request) const {
     session.kv = chosen.kv;
     session.kv_memory = 0;
     session.kv_decode_limit = chosen.kv_decode_limit;
+    if (session.draft == Draft::self) {
+      session.draft = Draft::lookup;
+      request.notes.push_back("draft is lookup: of the document only the kept rows are there");
+    }
   }
   if (request.max_tokens > 0 && request.max_tokens < own.decode_reserve) {
     session.decode_reserve = request.max_tokens;

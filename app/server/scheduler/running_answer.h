@@ -42,6 +42,7 @@ class RunningAnswer {
   bool done() const { return ended_; }
   /// The tokens that the session must decode next; not valid when done().
   StepTokens next_tokens() { return generator_.next_tokens(); }
+  Generator& generator() { return generator_; }
   int64_t n_generated() const { return std::ssize(generator_.ids()); }
   /// Tokens that were guessed and checked, and how many of them were right.
   int64_t n_drafted() const { return generator_.n_drafted(); }

@@ -60,12 +60,6 @@ bool Writer::step(bool memory_comes_back) {
 }
 
 void Writer::decode(std::vector<Job*>& jobs, std::vector<RunningAnswer*>& answers) {
-  std::vector<Session*> sessions;
-  std::vector<StepTokens> tokens;
-  for (RunningAnswer* answer : answers) {
-    sessions.push_back(&answer->session());
-    tokens.push_back(answer->next_tokens());
-  }
   const auto failed = [&](const std::exception& e) {
     if (answers.size() == 1) {
       fail_job(*jobs[0], failure_kind(e), failure_text(e), counts_);
@@ -79,6 +73,15 @@ void Writer::decode(std::vector<Job*>& jobs, std::vector<RunningAnswer*>& answer
     }
   };
   try {
+    std::vector<Generator*> generators;
+    for (RunningAnswer* answer : answers) generators.push_back(&answer->generator());
+    Generator::guess(generators);
+    std::vector<Session*> sessions;
+    std::vector<StepTokens> tokens;
+    for (RunningAnswer* answer : answers) {
+      sessions.push_back(&answer->session());
+      tokens.push_back(answer->next_tokens());
+    }
     decode_steps(sessions, tokens);
   } catch (const std::exception& e) {
     return failed(e);

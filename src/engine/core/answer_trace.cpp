@@ -55,9 +55,7 @@ void vote(Session::Impl& s, int k, const RowState& rows, const Tensor& q) {
                               .reduce = VoteReduce::max});
   backend.download(votes.data(), storage.data(), votes.size() * sizeof(float));
   for (int64_t h = 0; h < std::ssize(n_rows); ++h) {
-    const std::vector<int32_t> positions =
-        s.layers[s.architecture().spec().rows_of(il)]->rows().positions(backend,
-                                                                        static_cast<int>(h));
+    const std::vector<int32_t> positions = rows.positions(backend, static_cast<int>(h));
     for (int64_t i = 0; i < n_rows[h] - q.shape[0]; ++i) {
       s.trace.note(k, positions[i], votes[h * n_before + i]);
     }
@@ -74,7 +72,8 @@ void vote_pending(Session::Impl& s) {
     const LayerSpec& layer = s.architecture().layer_spec(il);
     const Buffer q = s.trace.pending(s.backend(), k);
     const Tensor queries = q.view(DType::f32, {n, layer.n_head, layer.state.head_dim_k});
-    const RowState& rows = s.layers[s.architecture().spec().rows_of(il)]->rows();
+    const int rows_of = s.architecture().spec().rows_of(il);
+    const RowState& rows = s.reads_all(rows_of) ? *s.history[rows_of] : s.layers[rows_of]->rows();
     if (rows.has_views()) {
       vote(s, k, rows, queries);
     } else {

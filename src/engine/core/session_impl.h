@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/layer_state.h"
+#include "cache/recurrent_state.h"
 #include "engine/core/answer_trace.h"
 #include "engine/core/logit_rows.h"
 #include "engine/core/model_impl.h"
@@ -36,9 +37,9 @@ struct Session::Impl {
   KvMeter meter;  // before the layers, which report to it until they are destroyed
   std::vector<std::unique_ptr<LayerState>> layers;  // [n_layer]; empty before the first prefill
 
-  // With kv_refresh: all rows of the conversation, over which every turn reads its tokens and from
+  // With keeps_all(): all rows of the conversation, over which every turn reads its tokens and from
   // which it selects again, and how many rows of each head of `layers` are among them. Rows that
-  // decoding has appended since are not.
+  // decoding has appended since are not, unless it reads all rows (reads_all()).
   KvMeter history_meter;
   std::vector<std::unique_ptr<RowState>> history;  // [n_layer]; null where no policy chooses
   std::vector<std::vector<int32_t>> in_history;    // [n_layer][n_head_kv]
@@ -48,6 +49,10 @@ struct Session::Impl {
 
   LogitRows logits;  // [n_logits, n_vocab]; the last row is the last token's
   SessionStats stats;
+
+  // Of layers that are recurrent: a copy of the state, in which guess_tokens() goes on. Empty before
+  // the first guess, or if there are no such layers.
+  std::vector<std::unique_ptr<RecurrentState>> draft_states;  // [n_layer]
 
   int64_t n_run = 0;     // tokens of the last decode step, which keep_decoded() can still forget
   LogitRows run_logits;  // [1 + n_run, n_vocab] if n_run > 1: before the step and after each token
@@ -71,7 +76,15 @@ struct Session::Impl {
   QueryRing make_query_ring() const;
   /// Whether decoding may compress the cache again.
   bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
+  /// Whether all rows are kept beside those that the policy chooses.
+  bool keeps_all() const {
+    return (options.kv_refresh || options.draft == Draft::self) && policy->info().has_budget;
+  }
+  /// Names the option that says so.
+  const char* keeps_all_option() const { return options.kv_refresh ? "kv_refresh" : "draft"; }
   bool has_history(int il) const { return il < std::ssize(history) && history[il] != nullptr; }
+  /// Whether decode steps read all rows of layer il, and the kept ones only make guesses.
+  bool reads_all(int il) const { return options.draft == Draft::self && has_history(il); }
   /// Adds each head's rows of `source` from slot first[h] on to the history of layer il. What it
   /// throws leaves the history as it was.
   void add_to_history(int il, const RowState& source, std::span<const int32_t> first);

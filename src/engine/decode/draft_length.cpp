@@ -6,38 +6,14 @@
 namespace snapkv {
 namespace {
 
-constexpr double kMostLost = 0.015;   // of the time of all steps
-constexpr int64_t kMostWaited = 48;   // then one guess is checked again
-constexpr double kUsualSlope = 0.25;  // of a step's time for another token, until it was measured
+constexpr double kMostLost = 0.015;  // of the time of all steps
+constexpr int64_t kMostWaited = 48;  // then one guess is checked again
 
 }  // namespace
 
-void DraftLength::StepTime::add(double n_tokens, double seconds) {
-  constexpr double kForget = 0.97;
-  for (double* sum : {&weight, &x, &y, &xx, &xy}) *sum *= kForget;
-  weight += 1;
-  x += n_tokens;
-  y += seconds;
-  xx += n_tokens * n_tokens;
-  xy += n_tokens * seconds;
-}
-
-double DraftLength::StepTime::slope() const {
-  const double mean_x = x / weight, mean_y = y / weight;
-  const double variance = xx / weight - mean_x * mean_x;
-  const double usual = kUsualSlope * mean_y / mean_x;
-  if (variance < 0.05) return usual;
-  // a step that was disturbed must not make tokens seem free, or dearer than steps of their own
-  return std::clamp((xy / weight - mean_x * mean_y) / variance, 0.02 * mean_y, mean_y / mean_x);
-}
-
-double DraftLength::StepTime::at(double n_tokens) const {
-  return std::max(y / weight + slope() * (n_tokens - x / weight), 0.1 * y / weight);
-}
-
 int64_t DraftLength::choose(int64_t n_guessed, int64_t n_matched, int64_t n_others) {
   class_ = n_matched >= 16 ? 3 : n_matched >= 8 ? 2 : n_matched >= 4 ? 1 : 0;
-  if (n_guessed == 0 || time_.weight == 0) return 0;  // the first step shows what one costs
+  if (n_guessed == 0 || !time_.known()) return 0;  // the first step shows what one costs
   Accepted& accepted = accepted_[class_];
   const double alone = time_.at(1.0 + static_cast<double>(n_others)), slope = time_.slope();
   // the most tokens per second, those of the other sequences included

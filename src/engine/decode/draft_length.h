@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdint>
 
+#include "engine/decode/step_time.h"
+
 namespace snapkv {
 
 class DraftLength {
@@ -17,6 +19,7 @@ class DraftLength {
   int64_t choose(int64_t n_guessed, int64_t n_matched, int64_t n_others);
   /// The last step had n_tokens, n_guessed of them as choose() said, and n_accepted were right.
   void learn(int64_t n_tokens, double seconds, int64_t n_guessed, int64_t n_accepted);
+  const StepTime& time() const { return time_; }
 
  private:
   /// How often guesses after runs of a certain length were right. Old ones count less.
@@ -25,13 +28,6 @@ class DraftLength {
     int64_t most = 0;      // to check next time: grows while all are right
     int64_t n_waited = 0;  // times that nothing was checked
     double share() const { return n / of; }
-  };
-  /// Seconds of a step by its number of tokens, a line through the last steps.
-  struct StepTime {
-    double weight = 0, x = 0, y = 0, xx = 0, xy = 0;  // sums
-    void add(double n_tokens, double seconds);
-    double slope() const;
-    double at(double n_tokens) const;
   };
 
   static constexpr int kClasses = 4;  // of run lengths: from 2, 4, 8, 16 tokens on

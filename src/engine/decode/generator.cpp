@@ -6,8 +6,10 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/timer.h"
 #include "engine/decode/draft_length.h"
 #include "engine/decode/lookup_draft.h"
+#include "engine/decode/self_draft_length.h"
 #include "snapkv/grammar.h"
 
 namespace snapkv {
@@ -44,12 +46,16 @@ std::string_view name(StopReason reason) {
 /// Guesses tokens, and decides how many of them are worth a check.
 class Generator::Drafter {
  public:
-  /// Adds `least` to `most` tokens that may follow `text` to those of a step, if it finds as many
-  /// and the step's sessions together have no more than kMostStepTokens. Returns how many.
-  int64_t add(std::span<const int32_t> text, int64_t least, int64_t most,
-              std::vector<int32_t>& step) {
+  explicit Drafter(Draft kind) : kind_(kind) {}
+
+  /// Adds tokens that may follow `text` to those of a step, `least` to `most` if it finds as many.
+  /// Returns how many.
+  int64_t look_up(std::span<const int32_t> text, int64_t least, int64_t most,
+                  std::vector<int32_t>& step) {
+    guesses_.clear();
+    guess_seconds_ = 0;
     lookup_.update(text);
-    most = std::min(most, kMostStepTokens / n_sessions_ - std::ssize(step));
+    most = std::min(most, room(step));
     if (most <= 0) return 0;
     const LookupDraft::Guess guess = lookup_.guess(most);
     const int64_t n_guessed = std::ssize(guess.tokens);
@@ -59,16 +65,49 @@ class Generator::Drafter {
     step.insert(step.end(), guess.tokens.begin(), guess.tokens.begin() + n);
     return n;
   }
+  /// Whether the kept rows shall make another guess.
+  bool more(std::span<const GuessedToken> guesses, int64_t n_guessing, int64_t least, int64_t most,
+            const std::vector<int32_t>& step) {
+    const int64_t n = std::ssize(guesses);
+    if (kind_ != Draft::self || n >= std::min(most, room(step))) return false;
+    const bool pays = self_.more(guesses, n_sessions_, n_guessing, length_.time());
+    return pays || n < least;
+  }
+  /// Adds what the kept rows have guessed, n_guessing sequences at a time on average, in n_steps
+  /// steps of so many seconds.
+  void take(std::vector<GuessedToken> guesses, double n_guessing, int64_t n_steps, double seconds,
+            std::vector<int32_t>& step) {
+    const double per_step = seconds / static_cast<double>(n_steps);
+    self_.learn_cost(n_guessing, per_step);
+    guess_seconds_ = static_cast<double>(guesses.size()) * per_step / n_guessing;
+    guesses_ = std::move(guesses);
+    for (const GuessedToken& guess : guesses_) step.push_back(guess.id);
+  }
   /// After a step with n_own tokens of this answer.
   void learn(const SessionStats::Step& step, int64_t n_own, int64_t n_guessed, int64_t n_right) {
     n_others_ = step.n_tokens - n_own;
     n_sessions_ = step.n_sessions;
-    length_.learn(step.n_tokens, step.seconds, n_guessed, n_right);
+    length_.learn(step.n_tokens, step.seconds, guesses_.empty() ? n_guessed : 0, n_right);
+    if (kind_ != Draft::self) return;
+    self_.learn(guesses_, guesses_.empty() ? 0 : n_right, guess_seconds_, step.n_sessions,
+                step.seconds, length_.time());
   }
 
  private:
+  /// How many guesses a step of these tokens has room for: with kMostStepTokens tokens of all
+  /// sessions products cost as much for each token as in steps of one. Where all rows are read,
+  /// attention costs more than products.
+  int64_t room(const std::vector<int32_t>& step) const {
+    const int64_t most = kind_ == Draft::self ? 4 * kMostStepTokens : kMostStepTokens;
+    return most / n_sessions_ - std::ssize(step);
+  }
+
+  const Draft kind_;
   LookupDraft lookup_;
   DraftLength length_;
+  SelfDraftLength self_;
+  std::vector<GuessedToken> guesses_;  // of the kept rows, in this step
+  double guess_seconds_ = 0;           // that they took
   // in the last step
   int64_t n_others_ = 0;  // tokens of other answers
   int64_t n_sessions_ = kMostStepTokens;
@@ -81,7 +120,8 @@ Generator::Generator(Session& session, Sampler& sampler, GeneratorOptions option
       stream_(options_.stops),
       n_prompt_(session.n_past()) {
   if (options_.ignore_eos) end_tokens_ = end_tokens(session.model());
-  if (session.options().draft != Draft::off) drafter_ = std::make_unique<Drafter>();
+  const Draft draft = session.options().draft;
+  if (draft != Draft::off) drafter_ = std::make_unique<Drafter>(draft);
 }
 
 Generator::~Generator() {
@@ -112,22 +152,71 @@ void Generator::forget_ahead(int64_t n_ahead) {
 }
 
 StepTokens Generator::next_tokens() {
+  if (!has_step_) begin_step();
+  return step_;
+}
+
+/// Sets step_ to the tokens that the session has not read, and what is looked up.
+void Generator::begin_step() {
   if (drafter_ != nullptr && n_read_in_step_ > 0) {
     drafter_->learn(session_.stats().last_step, n_read_in_step_, n_guessed_, n_right_);
   }
+  has_step_ = true;
   n_read_in_step_ = n_guessed_ = n_right_ = 0;
   step_.assign(ids_.end() - n_unread(), ids_.end());
-  const int64_t room = session_.decode_room();
   // a token too many is left to decoding, which says why there is no room
+  const int64_t room = session_.decode_room();
   if (std::ssize(step_) > room) step_.resize(std::max<int64_t>(room, 1));
-  if (drafter_ == nullptr || std::ssize(step_) < n_unread()) return step_;
-  int64_t most = std::min(room, session_.options().draft_max + 1) - std::ssize(step_);
+  const int64_t most = most_guesses();
+  if (most <= 0) return;
+  n_guessed_ = drafter_->look_up(sampler_.history(), session_.options().draft_min, most, step_);
+}
+
+/// How many guesses may follow the tokens of step_.
+int64_t Generator::most_guesses() const {
+  if (drafter_ == nullptr || std::ssize(step_) < n_unread()) return 0;
+  const SessionOptions& options = session_.options();
+  int64_t most = std::min(session_.decode_room(), options.draft_max + 1) - std::ssize(step_);
   if (options_.max_tokens > 0) {
     most = std::min(most, options_.max_tokens - std::ssize(ids_) - 1);
   }
-  if (most <= 0) return step_;
-  n_guessed_ = drafter_->add(sampler_.history(), session_.options().draft_min, most, step_);
-  return step_;
+  return most;
+}
+
+void Generator::guess(std::span<Generator* const> answers) {
+  std::vector<Generator*> guessing;
+  std::vector<Session*> sessions;
+  std::vector<StepTokens> steps;
+  for (Generator* const answer : answers) {
+    if (answer->session_.options().draft != Draft::self || !answer->must_read()) continue;
+    if (answer->has_step_) continue;
+    answer->begin_step();
+    if (answer->n_guessed_ > 0 || answer->most_guesses() <= 0) continue;
+    guessing.push_back(answer);
+    sessions.push_back(&answer->session_);
+    steps.emplace_back(answer->step_);
+  }
+  if (guessing.empty()) return;
+  const Timer timer;
+  const auto more = [&](size_t i, std::span<const GuessedToken> guesses, int64_t n_guessing) {
+    Generator& answer = *guessing[i];
+    return answer.drafter_->more(guesses, n_guessing, answer.session_.options().draft_min,
+                                 answer.most_guesses(), answer.step_);
+  };
+  std::vector<std::vector<GuessedToken>> guesses = guess_tokens(sessions, steps, more);
+  const double seconds = timer.seconds();
+  int64_t n_steps = 0, n_all = 0;
+  for (const auto& of_answer : guesses) {
+    n_steps = std::max(n_steps, std::ssize(of_answer));
+    n_all += std::ssize(of_answer);
+  }
+  for (size_t i = 0; i < guessing.size(); ++i) {
+    if (guesses[i].empty()) continue;
+    Generator& answer = *guessing[i];
+    answer.n_guessed_ = std::ssize(guesses[i]);
+    answer.drafter_->take(std::move(guesses[i]), static_cast<double>(n_all) / n_steps, n_steps,
+                          seconds, answer.step_);
+  }
 }
 
 bool Generator::end(StopReason reason) {
@@ -152,6 +241,7 @@ bool Generator::choose() {
   }
   const Model& model = session_.model();
   const int64_t n_ahead = this->n_ahead();
+  has_step_ = false;
   if (n_read_in_step_ == 0 && !step_.empty()) {  // the first token after a step
     n_read_in_step_ = std::ssize(step_);
     n_past_ = session_.n_past();
@@ -203,6 +293,8 @@ bool Generator::step() {
   if (done()) return false;
   while (n_unread() > 0) {
     Session* const session = &session_;
+    Generator* const self = this;
+    guess({&self, 1});
     const StepTokens tokens = next_tokens();
     decode_steps({&session, 1}, {&tokens, 1});
   }

@@ -70,9 +70,9 @@ SessionFile read_session_file(const CacheFile& file) {
 
 void check_options(const std::string& path, const SessionFile& file, const Session::Impl& s) {
   const SessionOptions& saved = file.saved.options;
-  if (s.options.kv_refresh && s.policy->info().has_budget) {
+  if (s.keeps_all()) {
     fail(ErrorCode::kUsage, "{}: a saved session has no uncompressed rows, which {} needs", path,
-         OptionName("kv_refresh"));
+         OptionName(s.keeps_all_option()));
   }
   if (saved.kv.name != s.options.kv.name) {
     fail_differs(path, OptionName("policy", "kv_policy"), saved.kv.name, s.options.kv.name);

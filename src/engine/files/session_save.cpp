@@ -48,10 +48,10 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
   const SessionsInUse in_use({&self, 1}, "save");
   const Impl& s = *self;
   if (s.layers.empty()) fail(ErrorCode::kUsage, "save: the session has read no prompt yet");
-  if (s.options.kv_refresh && s.policy->info().has_budget) {
+  if (s.keeps_all()) {
     fail(ErrorCode::kUsage,
          "save: with {} a session has uncompressed rows, which are no part of its file",
-         OptionName("kv_refresh"));
+         OptionName(s.keeps_all_option()));
   }
   CacheFileWriter out(path, CacheContents::session, zstd_level);
   write_head(out, {s.model->fingerprint(), model_label(s.info()), std::string(notes),

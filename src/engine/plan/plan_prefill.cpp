@@ -68,6 +68,9 @@ void check_options(const Session::Impl& first, const PrefillOptions& options) {
     fail(ErrorCode::kUsage, "{} is for the CPU; on a GPU a later turn sees what was kept",
          OptionName("kv_refresh"));
   }
+  if (first.backend().is_device() && first.options.draft == Draft::self) {
+    fail(ErrorCode::kUsage, "{} self is for the CPU; on a GPU there is lookup", OptionName("draft"));
+  }
 }
 
 std::string mib(size_t bytes) {
@@ -81,7 +84,9 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
   std::vector<SessionOptions> options;
   for (const Session::Impl* s : sessions) {
     options.push_back(s->options);
-    if (!compress) options.back().kv = {.name = "full"};
+    if (compress) continue;
+    options.back().kv = {.name = "full"};
+    if (s->options.draft == Draft::self) options.back().draft = Draft::lookup;
   }
   return plan_prompt({.info = first.info(),
                       .sessions = options,
@@ -93,7 +98,7 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
                       .n_threads = first.backend().n_threads()});
 }
 
-/// The same for a later turn over the whole history (kv_refresh): rows that are already there need
+/// The same for a later turn over the whole history (Session::Impl::keeps_all): rows that are already there need
 /// no new memory.
 MemoryPlan plan_turn(std::span<Session::Impl* const> sessions, int64_t n, bool compress,
                      int64_t n_logits) {

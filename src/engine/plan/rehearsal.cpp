@@ -48,7 +48,12 @@ class Rehearsal {
 
   MemoryPlan run() {
     read();
-    for (const auto& session : sessions_) count_kept(*session);
+    for (const auto& session : sessions_) {
+      if (session->options.draft == Draft::self) {
+        prepare_guesses(*session, session->most_step_tokens());
+      }
+      count_kept(*session);
+    }
     Session::Impl* const first = sessions_[0].get();
     const std::vector<int32_t> tokens(
         std::clamp<int64_t>(decode_room(*first), 1, first->most_step_tokens()));
@@ -118,6 +123,9 @@ class Rehearsal {
     size_t history = 0, largest = 0;
     for (int il = 0; il < std::ssize(session.layers); ++il) {
       plan_.kv_kept += session.layers[il]->bytes() * sample_.count(il);
+      if (!session.draft_states.empty() && session.draft_states[il] != nullptr) {
+        plan_.kv_kept += session.draft_states[il]->bytes() * sample_.count(il);
+      }
       if (!session.has_history(il)) continue;
       history += session.history[il]->bytes() * sample_.count(il);
       largest = std::max(largest, session.history[il]->bytes());

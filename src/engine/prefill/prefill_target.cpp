@@ -23,7 +23,7 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
   if (session.has_decode_limit()) {
     queries_ = session.make_query_ring();
   }
-  if (!session.options.kv_refresh || !session.policy->info().has_budget) return;
+  if (!session.keeps_all()) return;
   const ModelSpec& spec = session.architecture().spec();
   if (session.layers.empty()) {
     session.history.clear();

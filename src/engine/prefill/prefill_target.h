@@ -28,7 +28,7 @@ class PrefillTarget {
   /// The number of queries from the end of the prompt that the policy wants.
   int64_t n_window() const { return n_window_; }
   /// The rows of earlier turns that this prompt's tokens see in layer il: the kept ones or, with
-  /// kv_refresh, all of them. nullptr if there are none.
+  /// Session::Impl::keeps_all(), all of them. nullptr if there are none.
   const RowState* old_layer(int il) const;
   /// The most rows that any head of layer il may have if all of them are kept.
   int64_t budget(int il) const;
