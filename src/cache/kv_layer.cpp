@@ -207,6 +207,11 @@ bool KvLayer::take(RowState& all, int64_t n) {
   return true;
 }
 
+void KvLayer::clear() {
+  KvLayer empty(*meter_, shape_, dtype_, spill_dir_);
+  swap(empty);
+}
+
 bool KvLayer::reuse(const StateShape& shape, int64_t n) {
   if (shape.n_head != shape_.n_head || shape.head_dim_k != shape_.head_dim_k ||
       shape.head_dim_v != shape_.head_dim_v || shape.v_in_k != shape_.v_in_k || capacity(0) < n) {
@@ -217,8 +222,7 @@ bool KvLayer::reuse(const StateShape& shape, int64_t n) {
 }
 
 void KvLayer::convert(Backend& backend, const Rows<const void*>& from, DType dtype,
-                      const Tensor& rows, std::span<const int32_t> n,
-                      const Rows<void*>& to) const {
+                      const Tensor& rows, std::span<const int32_t> n, const Rows<void*>& to) const {
   ops::convert_rows(backend, {from.k, dtype, shape_.head_dim_k, rows, n, dtype_, to.k});
   if (shape_.v_in_k) return;
   ops::convert_rows(backend, {from.v, dtype, shape_.head_dim_v, rows, n, dtype_, to.v});

@@ -35,9 +35,7 @@ class KvLayer : public RowState {
   void* k(int head, int32_t slot = 0) const {
     return k_ + (heads_[head].first + slot) * k_row_bytes_;
   }
-  void* v(int head, int32_t slot = 0) const {
-    return v_ + (heads_[head].first + slot) * v_step_;
-  }
+  void* v(int head, int32_t slot = 0) const { return v_ + (heads_[head].first + slot) * v_step_; }
   int32_t* pos(int head, int32_t slot = 0) const { return pos_ + heads_[head].first + slot; }
   HeadRows rows(int head) const { return {k(head), v(head), heads_[head].n_kv}; }
 
@@ -57,6 +55,7 @@ class KvLayer : public RowState {
   void keep(Backend& backend, const RowState& all, const Selection& selection,
             int32_t reserve) override;
   bool take(RowState& all, int64_t n) override;
+  void clear() override;
   void snapshot() override { saved_ = heads_; }
   void roll_back() override { heads_ = saved_; }
   bool keep_first(int32_t n) override;
@@ -126,8 +125,8 @@ class KvLayer : public RowState {
   DType dtype_ = DType::f16;
   StateShape shape_;
   int64_t k_row_bytes_ = 0;
-  int64_t v_row_bytes_ = 0;  // of values that are stored; 0: they are parts of the keys
-  int64_t v_step_ = 0;       // from a value to that of the next row
+  int64_t v_row_bytes_ = 0;          // of values that are stored; 0: they are parts of the keys
+  int64_t v_step_ = 0;               // from a value to that of the next row
   std::vector<Head> heads_, saved_;  // saved_: of the snapshot
   std::string spill_dir_;            // empty: in the backend's memory
 };

@@ -30,7 +30,7 @@ class SharedRows final : public LayerState {
     fail(ErrorCode::kBadModel, "{}: {} bytes, expected none: the layer has no rows of its own",
          saved.name, saved.bytes.size());
   }
-  std::span<const std::byte> memory() const override { return {}; }
+  size_t bytes() const override { return 0; }
   size_t bytes_used() const override { return 0; }
 };
 
@@ -91,15 +91,21 @@ int32_t RowState::most_rows() const {
 size_t StateShape::bytes(DType dtype, int64_t n) const {
   if (shared) return 0;
   // two copies of the values, so that a step can be undone
-  if (n_recurrent > 0) return 2 * n_recurrent * sizeof(float);
-  return KvLayer::row_bytes(dtype, *this) * n_head * n;
+  const size_t recurrent = 2 * n_recurrent * sizeof(float);
+  return n_head > 0 ? recurrent + KvLayer::row_bytes(dtype, *this) * n_head * n : recurrent;
 }
 
 std::unique_ptr<LayerState> make_state(const StateShape& shape, KvMeter& meter, DType dtype) {
   if (shape.shared) return std::make_unique<SharedRows>();
-  if (!shape.has_rows()) return std::make_unique<RecurrentState>(meter, shape);
-  if (shape.window > 0) return std::make_unique<WindowLayer>(meter, shape, dtype);
-  return std::make_unique<KvLayer>(meter, shape, dtype);
+  std::unique_ptr<RowState> rows;
+  if (shape.has_rows() && shape.window > 0) {
+    rows = std::make_unique<WindowLayer>(meter, shape, dtype);
+  } else if (shape.has_rows()) {
+    rows = std::make_unique<KvLayer>(meter, shape, dtype);
+  }
+  std::unique_ptr<RecurrentState> recurrent;
+  if (shape.has_recurrent()) recurrent = std::make_unique<RecurrentState>(meter, shape);
+  return join_states(std::move(rows), std::move(recurrent));
 }
 
 std::unique_ptr<RowState> make_full_state(const StateShape& shape, KvMeter& meter, DType dtype,

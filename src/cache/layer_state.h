@@ -44,7 +44,7 @@ struct StateShape {
   /// Whether values are the last head_dim_v values of the keys, and so are not stored themselves.
   bool v_in_k = false;
 
-  /// Of a state that does not grow with the tokens, and has no rows: how many f32 values it has. 0
+  /// Values (f32) of a state that does not grow with the tokens, in place of rows or beside them. 0
   /// without rows: a layer that computes each token by itself.
   int64_t n_recurrent = 0;
 
@@ -53,6 +53,7 @@ struct StateShape {
   bool shared = false;
 
   bool has_rows() const { return n_head > 0 && !shared; }
+  bool has_recurrent() const { return (n_recurrent > 0 || n_head == 0) && !shared; }
   /// Bytes of a state of n tokens, each of which has a row in every head.
   size_t bytes(DType dtype, int64_t n) const;
   /// By how many bytes a state grows with each token.
@@ -74,7 +75,7 @@ class RecurrentState;
 class RowState;
 
 /// What every kind of state has. Its kind says what else: RowState has the rows that attention
-/// sees.
+/// sees. A layer may have both kinds of state in one (join_states).
 class LayerState {
  public:
   static constexpr const char* kLabel = "KV cache";  ///< of the memory of all kinds
@@ -86,7 +87,7 @@ class LayerState {
 
   /// The name of its kind in files, at most 8 letters.
   virtual std::string_view kind() const = 0;
-  /// This state if it is of that kind, else nullptr.
+  /// This state, or its part, that is of that kind; nullptr if there is none.
   virtual RecurrentState* as_recurrent() { return nullptr; }
   const RecurrentState* as_recurrent() const {
     return const_cast<LayerState*>(this)->as_recurrent();
@@ -108,9 +109,9 @@ class LayerState {
   /// there was none. Neither fails nor allocates.
   virtual void snapshot() = 0;
   virtual void roll_back() = 0;
-  /// Of the tokens that were appended since the last snapshot(), forgets all but the first n. False,
-  /// and nothing has changed, if it cannot: roll_back() forgets all of them. Neither fails nor
-  /// allocates.
+  /// Of the tokens that were appended since the last snapshot(), forgets all but the first n.
+  /// False, and nothing has changed, if it cannot: roll_back() forgets all of them. Neither fails
+  /// nor allocates.
   virtual bool keep_first(int32_t n) = 0;
 
   // ---- files
@@ -132,8 +133,7 @@ class LayerState {
   /// state in a file (make_full_state) then leaves the resident memory or is read ahead.
   virtual void leave() const {}
   virtual void prefetch() const {}
-  virtual std::span<const std::byte> memory() const = 0;
-  size_t bytes() const { return memory().size(); }
+  virtual size_t bytes() const = 0;
   virtual size_t bytes_used() const = 0;
 };
 
@@ -188,10 +188,18 @@ class RowState : public LayerState {
   /// its snapshot. Returns false, and changes nothing, if `all` has another type or room for more
   /// than n rows in a head.
   virtual bool take(RowState& all, int64_t n) = 0;
+  /// Forgets everything and frees the memory.
+  virtual void clear() = 0;
+
+  virtual std::span<const std::byte> memory() const = 0;
+  size_t bytes() const override { return memory().size(); }
 };
 
 /// An empty state for a session's layer. `meter` counts its memory and must outlive it.
 std::unique_ptr<LayerState> make_state(const StateShape& shape, KvMeter& meter, DType dtype);
+/// A state of both parts, or the only one if the other is null.
+std::unique_ptr<LayerState> join_states(std::unique_ptr<RowState> rows,
+                                        std::unique_ptr<RecurrentState> recurrent);
 /// An empty state that has a row for every token of such a layer, for prompts and for what is kept
 /// of them beside a session. Unless `spill_dir` is empty, it is in an unnamed file in that folder
 /// (make_file_buffer), which works only with backends on host memory.

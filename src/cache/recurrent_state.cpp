@@ -141,6 +141,18 @@ void RecurrentState::copy_now(Backend& backend, const RecurrentState& other) {
   backend.copy(place(now_), other.now(), mark_bytes());
 }
 
+void RecurrentState::take(RecurrentState& other) {
+  SNAPKV_CHECK(other.n_values_ == n_values_ && &other.meter_ == &meter_);
+  std::swap(storage_, other.storage_);
+  std::swap(begun_, other.begun_);
+  std::swap(now_, other.now_);
+  std::swap(n_tokens_, other.n_tokens_);
+  std::swap(saved_now_, other.saved_now_);
+  std::swap(saved_n_tokens_, other.saved_n_tokens_);
+  std::swap(n_steps_, other.n_steps_);
+  std::swap(marks_, other.marks_);
+}
+
 void RecurrentState::snapshot() {
   saved_now_ = now_;
   saved_n_tokens_ = n_tokens_;
@@ -192,8 +204,8 @@ void RecurrentState::borrow(const SavedState& saved) {
   const std::byte* values = saved.bytes.data() + marks_head_bytes(tokens.size());
   for (const int64_t n : tokens) {
     // never written to
-    marks_.push_back({n, std::make_shared<Buffer>(const_cast<std::byte*>(values), mark_bytes(),
-                                                  nullptr)});
+    marks_.push_back(
+        {n, std::make_shared<Buffer>(const_cast<std::byte*>(values), mark_bytes(), nullptr)});
     values += mark_bytes();
   }
 }

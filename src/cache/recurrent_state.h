@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// RecurrentState: what a layer without rows remembers of a sequence: a fixed number of f32 values,
-// however long the sequence is. They say nothing about earlier tokens, so the state can be cut only
-// where marks were set: copies of what it was after some number of tokens.
+// RecurrentState: what a layer remembers of a sequence in a fixed number of f32 values, however
+// long the sequence is, in place of rows or beside them. They say nothing about earlier tokens, so
+// the state can be cut only where marks were set: copies of what it was after some number of
+// tokens.
 #pragma once
 
 #include <memory>
@@ -42,7 +43,8 @@ class RecurrentState final : public LayerState {
   void* mark(int64_t n) const;
   /// The tokens after which there are marks, ascending.
   std::vector<int64_t> marks() const;
-  /// Adds the mark of `other` after n tokens, whose memory both then have; a borrowed one is copied.
+  /// Adds the mark of `other` after n tokens, whose memory both then have; a borrowed one is
+  /// copied.
   void share_mark(Backend& backend, const RecurrentState& other, int64_t n);
   /// The addresses of the marks' memory, of mark_bytes() each.
   std::vector<const void*> mark_memory() const;
@@ -50,6 +52,9 @@ class RecurrentState final : public LayerState {
   void restore(Backend& backend, const RecurrentState& other, int64_t n);
   /// Becomes what `other`, which has begun, is now, without its marks.
   void copy_now(Backend& backend, const RecurrentState& other);
+  /// Becomes what `other` is, of this shape and with this meter, by taking over its memory and
+  /// marks. Does not fail.
+  void take(RecurrentState& other);
 
   /// Undoes one step.
   void snapshot() override;
@@ -63,9 +68,7 @@ class RecurrentState final : public LayerState {
   void load(Backend& backend, const SavedState& saved, int64_t reserve) override;
   void borrow(const SavedState& saved) override;
 
-  std::span<const std::byte> memory() const override {
-    return {static_cast<const std::byte*>(storage_.data()), storage_.bytes()};
-  }
+  size_t bytes() const override { return storage_.bytes(); }
   size_t bytes_used() const override { return storage_.bytes(); }
   /// Bytes of a mark.
   size_t mark_bytes() const { return n_values_ * sizeof(float); }
@@ -89,7 +92,7 @@ class RecurrentState final : public LayerState {
 
   KvMeter& meter_;
   const int64_t n_values_;
-  Buffer storage_;  // the state before and after the last step
+  Buffer storage_;      // the state before and after the last step
   bool begun_ = false;  // whether there is a state, be it one of no values
   int now_ = 0;
   int64_t n_tokens_ = 0;

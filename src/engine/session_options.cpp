@@ -22,14 +22,15 @@ int64_t usual_chunk(const ModelInfo& info) {
   return std::clamp((wanted + kLeast - 1) / kLeast * kLeast, kLeast, kMost);
 }
 
-/// Bytes of all layers among whose rows no policy chooses, decode_reserve included.
+/// Bytes that no budget changes: those of layers among whose rows no policy chooses, decode_reserve
+/// included, and of states without rows.
 size_t bytes_without_policy(const SessionOptions& options, const ModelInfo& info) {
   const int64_t n_ctx = options.n_ctx > 0 ? options.n_ctx : info.n_ctx_train;
   size_t bytes = 0;
   for (int64_t il = 0; il < info.n_layer; ++il) {
     const LayerInfo& layer = info.layers[il];
-    if (layer.compressed) continue;
-    const int64_t n_rows = std::min(layer.window, n_ctx) + options.decode_reserve;
+    const int64_t n_rows =
+        layer.compressed ? 0 : std::min(layer.window, n_ctx) + options.decode_reserve;
     bytes += kv_layer_bytes(info, options.kv_type, il, n_rows);
   }
   return bytes;
@@ -39,7 +40,9 @@ size_t bytes_without_policy(const SessionOptions& options, const ModelInfo& info
 size_t row_bytes_with_policy(const SessionOptions& options, const ModelInfo& info) {
   size_t bytes = 0;
   for (int64_t il = 0; il < info.n_layer; ++il) {
-    if (info.layers[il].compressed) bytes += kv_layer_bytes(info, options.kv_type, il, 1);
+    if (!info.layers[il].compressed) continue;
+    bytes += kv_layer_bytes(info, options.kv_type, il, 1);
+    bytes -= kv_layer_bytes(info, options.kv_type, il, 0);
   }
   return bytes;
 }
@@ -70,7 +73,7 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
         OptionName("kv_memory"), options.kv_memory,
         windows + (least + options.decode_reserve) * row, least, OptionName("decode_reserve"),
         options.decode_reserve, n_layer, info.n_head_kv,
-        windows > 0 ? fmt::format(", and {} bytes in layers with sliding windows", windows) : "");
+        windows > 0 ? fmt::format(", and {} bytes that no budget changes", windows) : "");
   }
   return std::min(budget, kMostRows);
 }
@@ -112,8 +115,8 @@ CheckedOptions check_session_options(const SessionOptions& options, const ModelI
          OptionName("draft"), options.kv.name);
   }
   if (options.draft_min > options.draft_max) {
-    fail(ErrorCode::kUsage, "{} is {}; it must be at most {}, which is {}",
-         OptionName("draft_min"), options.draft_min, OptionName("draft_max"), options.draft_max);
+    fail(ErrorCode::kUsage, "{} is {}; it must be at most {}, which is {}", OptionName("draft_min"),
+         options.draft_min, OptionName("draft_max"), options.draft_max);
   }
   return checked;
 }

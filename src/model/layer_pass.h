@@ -32,11 +32,11 @@ struct LayerPass {
   Tensor x;  // [n, n_embd] f32, residual stream; the last n_out rows are updated
   std::span<const int32_t> tokens;  // [n]
   std::span<const int32_t> pos;     // [n] true positions
-  int64_t n_ctx = 0;             // context of the sessions: some models rotate by it
-  int64_t n_q = 0;               // rows that need a query; n_out <= n_q <= n
-  int64_t n_out = 0;             // rows that need the layer's output
-  /// All rows, in order: one entry for each sequence or, where the state of a layer without rows
-  /// is set aside, for each piece of one. Only layers without rows have states here.
+  int64_t n_ctx = 0;                // context of the sessions: some models rotate by it
+  int64_t n_q = 0;                  // rows that need a query; n_out <= n_q <= n
+  int64_t n_out = 0;                // rows that need the layer's output
+  /// All rows, in order: one entry for each sequence or, where a recurrent state is set aside, for
+  /// each piece of one. Only layers that have such a state have states here.
   std::span<const SequenceRows> sequences;
   AttentionStep* attention = nullptr;  // of layers with rows
   LinearRunner* linear = nullptr;

@@ -33,7 +33,7 @@ struct ModelSpec {
   size_t full_bytes(DType kv_type, int64_t n_tokens) const;
   /// Whether sessions with these two contexts use the same rotation (RotationSpec::n_ctx_short).
   bool rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const;
-  /// Whether some layer has no rows, but a state that can be cut only where it was set aside.
+  /// Whether some layer has a state that can be cut only where it was set aside.
   bool is_recurrent() const;
 };
 

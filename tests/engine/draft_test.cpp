@@ -45,10 +45,12 @@ std::vector<std::vector<int32_t>> rows_of(const Session& session) {
   return rows;
 }
 
+/// Whether some layer has a state whose size does not depend on the tokens.
 bool has_recurrent_layers(const Model& model) {
-  const auto& layers = model.info().layers;
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const LayerInfo& layer) { return layer.n_head_kv == 0; });
+  for (int il = 0; il < model.info().n_layer; ++il) {
+    if (kv_layer_bytes(model.info(), DType::f32, il, 0) > 0) return true;
+  }
+  return false;
 }
 
 // ---------------------------------------------------------------- steps of several tokens
@@ -195,7 +197,8 @@ TEST_P(StepTest, AnswersOfABatchGuessLess) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, StepTest,
                          testing::Values("llama-linear", "gemma3", "gemma4-e", "lfm2", "qwen35",
-                                         "nemotron_h", "deepseek2", "qwen3moe", "gpt-oss", "gpt2"));
+                                         "nemotron_h", "falcon-h1", "deepseek2", "qwen3moe",
+                                         "gpt-oss", "gpt2"));
 
 // ---------------------------------------------------------------- options of sessions
 
@@ -404,8 +407,8 @@ TEST(LookupDraftTest, FindsWhatASearchFinds) {
     }
     ASSERT_FALSE(found.tokens.empty());
     const auto expected = seen.subspan(best, std::min<size_t>(3, seen.size() - best));
-    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), found.tokens.begin(),
-                           found.tokens.end()))
+    EXPECT_TRUE(
+        std::equal(expected.begin(), expected.end(), found.tokens.begin(), found.tokens.end()))
         << n;
   }
 }

@@ -79,6 +79,7 @@ std::string attention_text(const ModelInfo& m) {
           .push_back(il);
       continue;
     }
+    if (kv_layer_bytes(m, DType::f16, il, 0) > 0) kind += ", and a state of fixed size,";
     kinds[kind].push_back(il);
     if (!layer.rotated) unrotated.push_back(il);
   }
@@ -111,18 +112,16 @@ std::string kv_text(const ModelInfo& m, DType kv_type) {
       ++n_shared;
       continue;
     }
+    const size_t bytes = kv_layer_bytes(m, kv_type, il, 0);  // of no tokens
+    if (bytes > 0) ++n_fixed;
+    fixed += bytes;
     if (layer.attention == AttentionKind::full) {
       ++n_full;
-      token += kv_layer_bytes(m, kv_type, il, 1);
-    }
-    if (layer.attention == AttentionKind::none) {
-      const size_t bytes = kv_layer_bytes(m, kv_type, il, 0);
-      if (bytes > 0) ++n_fixed;
-      fixed += bytes;
+      token += kv_layer_bytes(m, kv_type, il, 1) - bytes;
     }
     if (layer.attention == AttentionKind::sliding_window) {
       ++n_window;
-      windows += kv_layer_bytes(m, kv_type, il, layer.window);
+      windows += kv_layer_bytes(m, kv_type, il, layer.window) - bytes;
     }
   }
   std::string text = fmt::format("{} per token in {}", format_bytes(token), name(kv_type));

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/timer.h"
+#include "cache/recurrent_state.h"
 #include "engine/core/layer_budget.h"
 #include "engine/core/select_rows.h"
 
@@ -78,6 +79,9 @@ void recompress_at_limit(Session::Impl& s) {
     const int64_t reserve = std::min(s.options.decode_reserve, tail);
     auto kept = make_state(s.architecture().layer_spec(il).state, s.meter, s.options.kv_type);
     kept->rows().keep(s.backend(), rows, selection, static_cast<int32_t>(reserve));
+    if (RecurrentState* beside = kept->as_recurrent()) {
+      beside->take(*s.layers[il]->as_recurrent());
+    }
     s.layers[il] = std::move(kept);
     if (!s.has_history(il)) continue;
     s.in_history[il] = s.layers[il]->rows().n_rows();

@@ -84,11 +84,8 @@ class StepAttention final : public AttentionStep {
     if (!k) return read;
     const Tensor k_rows = k.slice(begin, end), v_rows = v.slice(begin, end);
     const std::span<const int32_t> pos = pass_.pos.subspan(begin, end - begin);
-    for (RowState* const rows : {&read, &kept}) {
-      if (pass_.rollback != nullptr) pass_.rollback->before(s, *rows);
-      rows->append(backend_, k_rows, v_rows, pos);
-      if (!reads_all) break;
-    }
+    read.append(backend_, k_rows, v_rows, pos);
+    if (reads_all) kept.append(backend_, k_rows, v_rows, pos);
     return read;
   }
   /// Keeps the query of the i-th of a session's tokens, if anything wants it.
@@ -113,16 +110,20 @@ RecurrentState* recurrent_state(const StepPass& pass, size_t s, int il) {
   return session.draft_states.empty() ? nullptr : session.draft_states[il].get();
 }
 
-/// The rows of each session in layer il: one for each token. In a layer without rows, its state
-/// before the step and the memory for the state after it.
+/// The rows of each session in layer il: one for each token. In a layer with a recurrent state,
+/// that before the step and the memory for the one after it.
 void begin_layer(const StepPass& pass, int il, std::vector<SequenceRows>& sequences) {
   int64_t begin = 0;
   for (size_t s = 0; s < pass.sessions.size(); ++s) {
     sequences[s] = {.begin = begin, .end = begin + std::ssize(pass.tokens[s])};
     begin = sequences[s].end;
-    RecurrentState* const state = recurrent_state(pass, s, il);
+    if (pass.rollback != nullptr) {
+      Session::Impl& session = *pass.sessions[s];
+      pass.rollback->before(s, *session.layers[il]);
+      if (session.reads_all(il)) pass.rollback->before(s, *session.history[il]);
+    }
+    const RecurrentState* const state = recurrent_state(pass, s, il);
     if (state == nullptr) continue;
-    if (pass.rollback != nullptr) pass.rollback->before(s, *pass.sessions[s]->layers[il]);
     sequences[s].from = state->now();
     sequences[s].to = state->next();
   }

@@ -20,7 +20,7 @@ constexpr size_t kPrefixBlocks = 2;
 /// Rows are shared if at least this part of them is used, else copied.
 constexpr double kLeastShared = 7.0 / 8;
 
-/// Bytes of a mark in all layers without rows.
+/// Bytes of a mark in all layers that have one.
 size_t mark_bytes(const ModelSpec& spec) {
   size_t bytes = 0;
   for (const LayerSpec& layer : spec.layers) bytes += layer.state.n_recurrent * sizeof(float);
@@ -56,6 +56,16 @@ SavedPrefix read_prefix_file(const CacheFile& file) {
   saved.tokens.resize(saved.n_past);
   std::memcpy(saved.tokens.data(), tokens.data(), tokens.size());
   return saved;
+}
+
+/// An empty state for what a prefix has of such a layer.
+std::unique_ptr<LayerState> make_prefix_state(const StateShape& shape, KvMeter& meter, DType type) {
+  if (shape.shared) return make_state(shape, meter, type);
+  std::unique_ptr<RowState> rows;
+  if (shape.has_rows()) rows = make_full_state(shape, meter, type);
+  std::unique_ptr<RecurrentState> recurrent;
+  if (shape.has_recurrent()) recurrent = std::make_unique<RecurrentState>(meter, shape);
+  return join_states(std::move(rows), std::move(recurrent));
 }
 
 }  // namespace
@@ -177,7 +187,7 @@ void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& sessio
   }
   if (prefix.last_cut(n) != n) {
     fail(ErrorCode::kUsage,
-         "n_from_prefix is {}: layers without rows can go on only from where their state was set "
+         "n_from_prefix is {}: recurrent layers can go on only from where their state was set "
          "aside, before that after {} tokens (KvPrefix::last_cut)",
          n, prefix.last_cut(n));
   }
@@ -221,9 +231,8 @@ void KvPrefix::Impl::with_marks(int il,
 }
 
 void KvPrefix::Impl::restore(RecurrentState& state, int il, int64_t n) const {
-  with_marks(il, [&](const RecurrentState& marked) {
-    state.restore(backend_of(*model), marked, n);
-  });
+  with_marks(il,
+             [&](const RecurrentState& marked) { state.restore(backend_of(*model), marked, n); });
 }
 
 int KvPrefix::Impl::first_recurrent() const {
@@ -271,12 +280,7 @@ void KvPrefix::Impl::File::with_layer(const StateShape& shape, int il,
                                       const std::function<void(const LayerState&)>& use) const {
   check_stop("reading the rows");
   KvMeter of_this;
-  std::unique_ptr<LayerState> layer;
-  if (shape.has_rows()) {
-    layer = make_full_state(shape, of_this, saved.type);
-  } else {
-    layer = std::make_unique<RecurrentState>(of_this, shape);
-  }
+  const std::unique_ptr<LayerState> layer = make_prefix_state(shape, of_this, saved.type);
   Buffer memory;
   const SavedState state = blocks.state(kPrefixBlocks + il, il, *layer, saved.n_past, memory);
   layer->borrow(state);
@@ -342,8 +346,8 @@ void PrefixMaker::skip_layer(int il) {
 }
 
 void PrefixMaker::keep_state(int il, RecurrentState& computed) {
-  skip_layer(il);
   const StateShape& shape = KvPrefix::Impl::layer_spec(*making_->model, il).state;
+  if (!shape.has_rows()) skip_layer(il);
   auto state = std::make_unique<RecurrentState>(making_->meter, shape);
   if (old_ != nullptr) {
     old_->impl().with_marks(il, [&](const RecurrentState& marked) {
@@ -385,22 +389,17 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
   const auto n = static_cast<int32_t>(std::ssize(tokens));
   for (int il = 0; il < info.n_layer; ++il) {
     const StateShape& shape = Impl::layer_spec(*impl_->model, il).state;
-    std::unique_ptr<LayerState> converted;
-    if (shape.has_rows()) {
-      auto rows = make_full_state(shape, meter, type);
+    const std::unique_ptr<LayerState> converted = make_prefix_state(shape, meter, type);
+    if (RowState* rows = converted->as_rows()) {
       rows->reserve(backend, n, n);
       impl_->append_to(*rows, il, 0, n);
-      converted = std::move(rows);
-    } else if (shape.shared) {
-      converted = make_state(shape, meter, type);
-    } else {
-      auto state = std::make_unique<RecurrentState>(meter, shape);
+    }
+    if (RecurrentState* state = converted->as_recurrent()) {
       impl_->with_marks(il, [&](const RecurrentState& marked) {
         for (const int64_t mark : marked.marks()) {
           if (mark <= n) state->share_mark(backend, marked, mark);
         }
       });
-      converted = std::move(state);
     }
     out.layer_block(converted->kind(), il, converted->saved_bytes(),
                     [&](const ByteSink& sink) { converted->save(backend, sink); });

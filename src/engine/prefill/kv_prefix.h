@@ -20,7 +20,7 @@ namespace snapkv {
 /// All rows of consecutive tokens of a prompt. Several prefixes may share them.
 struct PrefixRows {
   int64_t n_tokens = 0;
-  KvMeter meter;  // declared before the layers, which report to it
+  KvMeter meter;                                  // declared before the layers, which report to it
   std::vector<std::unique_ptr<RowState>> layers;  // [n_layer]; null where there are none
 };
 
@@ -37,8 +37,8 @@ struct KvPrefix::Impl {
   };
   std::vector<Part> parts;  // the tokens in order; empty if the rows are in a file
   KvMeter meter;            // declared before the states, which report to it
-  /// [n_layer], null for a layer with rows: the marks of all tokens, whose memory other prefixes may
-  /// share.
+  /// [n_layer], null for a layer without a recurrent state: the marks of all tokens, whose memory
+  /// other prefixes may share.
   std::vector<std::unique_ptr<RecurrentState>> states;
 
   struct File {
@@ -62,12 +62,12 @@ struct KvPrefix::Impl {
   void append_to(RowState& layer, int il, int64_t begin, int64_t end) const;
   /// Makes `state`, of layer il, what it was after n tokens: last_cut(n).
   void restore(RecurrentState& state, int il, int64_t n) const;
-  /// Calls `use` with the marks of layer il, which has no rows.
+  /// Calls `use` with the marks of layer il, which has a recurrent state.
   void with_marks(int il, const std::function<void(const RecurrentState&)>& use) const;
-  /// The first layer without rows; -1: all have rows. Marks are the same in all such layers.
+  /// The first layer with a recurrent state; -1: none has one. Marks are the same in all of them.
   int first_recurrent() const;
-  /// Those of the marks that a prefix which begins with the first n_tokens shares: the last two, and
-  /// of those before some that are far enough apart.
+  /// Those of the marks that a prefix which begins with the first n_tokens shares: the last two,
+  /// and of those before some that are far enough apart.
   std::vector<int64_t> shared_marks(int64_t n_tokens) const;
   /// Those of the parts that a prefix which begins with the first n_tokens shares. Rows of which it
   /// would use a smaller part than kLeastShared are not among them: it would keep all in memory.
@@ -87,7 +87,8 @@ class PrefixMaker {
   void keep_layer(int il, const RowState& computed);
   /// The same for a layer that reads the rows of another one.
   void skip_layer(int il);
-  /// The same for a layer without rows, whose marks are taken.
+  /// The same for a layer with a recurrent state, whose marks are taken; if it has rows too, call
+  /// it after keep_layer().
   void keep_state(int il, RecurrentState& computed);
   std::shared_ptr<const KvPrefix> finish();
 
@@ -97,14 +98,14 @@ class PrefixMaker {
 
   Backend& backend_;
   const KvPrefix* old_;
-  int64_t n_shared_ = 0;  // the first of the tokens, whose rows are shared
+  int64_t n_shared_ = 0;            // the first of the tokens, whose rows are shared
   std::vector<int64_t> old_marks_;  // the old prefix's that are shared
   std::unique_ptr<KvPrefix::Impl> making_;
   std::shared_ptr<PrefixRows> copied_;  // of the old prefix's other tokens; null if there are none
   std::shared_ptr<PrefixRows> own_;
 };
 
-/// After how many of a prompt's tokens states without rows are set aside, ascending: at its end, at
+/// After how many of a prompt's tokens recurrent states are set aside, ascending: at its end, at
 /// the ends of messages, and every few thousand tokens. The first n_old tokens are known already.
 std::vector<int64_t> choose_marks(const Model& model, DType kv_type,
                                   std::span<const int32_t> tokens, int64_t n_old);

@@ -75,11 +75,8 @@ void PrefillSegment::begin_layer(int il) {
     q_window_ = window_buffer_.view(DType::f32, {n_window_, layer.n_head, layer.state.head_dim_k});
   }
   recurrent_.reset();
-  if (layer.state.has_rows()) {
-    fill_scratch(il);
-  } else if (!layer.state.shared) {
-    begin_recurrent(il);
-  }
+  if (layer.state.has_rows()) fill_scratch(il);
+  if (layer.state.has_recurrent()) begin_recurrent(il);
 }
 
 /// Prepares a state that continues the session's or the prefix's.
@@ -169,10 +166,12 @@ AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end, i
   std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(plan_.n_past + begin));
   if (recurrent_) {
     add_pieces(begin, end, first_row, sequences);
-    return attention_;
+  } else {
+    sequences.push_back({.begin = first_row, .end = first_row + end - begin});
   }
-  sequences.push_back({.begin = first_row, .end = first_row + end - begin});
-  const bool shared = first().architecture().layer_spec(il).state.shared;
+  const StateShape& shape = first().architecture().layer_spec(il).state;
+  const bool shared = shape.shared;
+  if (!shared && !shape.has_rows()) return attention_;
   attention_.begin(il, {.rows = &rows_of(il),
                         .n_ahead = shared ? plan_.n_tokens - begin : 0,
                         .pos = pos_,
@@ -190,20 +189,17 @@ void PrefillSegment::end_chunk(int64_t end) {
 
 void PrefillSegment::keep_recurrent(int il) {
   if (prefix_maker_) prefix_maker_->keep_state(il, *recurrent_);
-  const StateShape& shape = first().architecture().layer_spec(il).state;
-  for (size_t i = 1; i < targets_.size(); ++i) {
-    auto copy = std::make_unique<RecurrentState>(targets_[i]->session().meter, shape);
-    copy->restore(first().backend(), *recurrent_, recurrent_->n_tokens());
-    targets_[i]->keep_state(il, std::move(copy));
-  }
-  targets_[0]->keep_state(il, std::move(recurrent_));
+  for (size_t i = targets_.size(); i-- > 0;) targets_[i]->keep_recurrent(il, *recurrent_, i == 0);
+  recurrent_.reset();
 }
 
 void PrefillSegment::end_layer(int il) {
-  if (recurrent_) {
-    keep_recurrent(il);
-    return;
-  }
+  const StateShape& shape = first().architecture().layer_spec(il).state;
+  if (shape.shared || shape.has_rows()) end_attention(il);
+  if (recurrent_) keep_recurrent(il);
+}
+
+void PrefillSegment::end_attention(int il) {
   attention_.end_layer();
   const ModelSpec& spec = first().architecture().spec();
   const bool shared = spec.layers[il].state.shared;
@@ -211,10 +207,7 @@ void PrefillSegment::end_layer(int il) {
   if (prefix_maker_ && !shared) prefix_maker_->keep_layer(il, *scratch_);  // before policies select
   for (const auto& target : targets_) {
     target->keep_queries(il, last_queries(q_window_, target->n_window()));
-    if (!shared) continue;
-    Session::Impl& session = target->session();
-    target->keep_state(il,
-                       make_state(spec.layers[il].state, session.meter, session.options.kv_type));
+    if (shared) target->keep_nothing(il);
   }
   spec.readers(spec.rows_of(il)).back() == il ? keep_rows(il) : hold_rows(il);
 }

@@ -58,6 +58,7 @@ class PrefillSegment {
   void begin_recurrent(int il);
   void add_pieces(int64_t begin, int64_t end, int64_t first_row,
                   std::vector<SequenceRows>& sequences);
+  void end_attention(int il);
   void keep_recurrent(int il);
   RowState& rows_of(int il) const;
   void hold_rows(int il);
@@ -71,8 +72,8 @@ class PrefillSegment {
   PrefillAttentionStep attention_;
   int64_t n_window_ = 0;  // the largest of all targets
   Buffer window_buffer_;
-  Tensor q_window_;           // [n_window, n_head, head_dim] f32, of the current layer
-  std::vector<int32_t> pos_;  // of the current chunk
+  Tensor q_window_;                    // [n_window, n_head, head_dim] f32, of the current layer
+  std::vector<int32_t> pos_;           // of the current chunk
   std::unique_ptr<RowState> scratch_;  // of the current layer, if it has rows of its own
   /// Rows that later layers see too, and the windows of the layers that have: what policies choose
   /// by when the last of these is done.
@@ -82,7 +83,7 @@ class PrefillSegment {
     std::vector<Tensor> windows;  // as q_window_
   };
   std::map<int, HeldRows> held_;               // by layer
-  std::unique_ptr<RecurrentState> recurrent_;  // of the current layer, if that has no rows
+  std::unique_ptr<RecurrentState> recurrent_;  // of the current layer, if it has one
   std::vector<int64_t> marks_;  // the numbers of tokens after which the prefix has such states
   size_t scratch_bytes_ = 0;
   LogitRows logits_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/check.h"
 #include "base/timer.h"
 #include "engine/core/layer_budget.h"
 #include "engine/core/select_rows.h"
@@ -49,11 +50,10 @@ PrefillTarget::~PrefillTarget() {
   for (int il = 0; il < std::ssize(old_history_); ++il) {
     if (session_.has_history(il)) session_.history[il]->roll_back();
   }
-  for (size_t il = 0; il < session_.layers.size(); ++il) {
-    if (session_.layers[il] != nullptr) continue;
-    // the scratch layer was taken, and its first rows are those of the old layer
-    fresh_[il]->roll_back();
-    session_.layers[il] = std::move(fresh_[il]);
+  for (const int il : emptied_) {  // the scratch layer's first rows are those of the old layer
+    RowState& fresh = fresh_[il]->rows();
+    fresh.roll_back();
+    SNAPKV_CHECK(session_.layers[il]->rows().take(fresh, kMostRows));
   }
 }
 
@@ -107,29 +107,40 @@ void PrefillTarget::keep_rows(int il, RowState& scratch, std::span<const Tensor>
     session_.add_to_history(il, scratch, old_history_[il]);
     session_.history[il]->leave();
   }
-  fresh_[il] = make_state(session_.architecture().layer_spec(il).state, session_.meter,
-                          session_.options.kv_type);
-  RowState& fresh = fresh_[il]->rows();
+  RowState& fresh = make_fresh(il).rows();
   const int32_t reserve = static_cast<int32_t>(session_.options.decode_reserve);
   // The scratch layer is not taken if an earlier layer made it larger than this one may be,
   const int32_t room = most_rows + reserve;
   // nor if its first rows may differ from those of the old cache, which the destructor relies on.
   const bool is_whole = session_.n_past == 0 || !session_.has_history(il);
   if (selection.keep_all && may_take && is_whole && fresh.take(scratch, room)) {
-    if (!session_.layers.empty()) session_.layers[il].reset();  // the destructor can restore it
+    if (!session_.layers.empty()) {  // the destructor can restore the rows
+      emptied_.reserve(fresh_.size());
+      session_.layers[il]->rows().clear();
+      emptied_.push_back(il);
+    }
   } else {
     fresh.keep(backend, scratch, selection, reserve);
   }
   backend.synchronize();
   gather_seconds_ += timer.lap();
   SessionStats::Layer& layer = layer_stats_[il];
-  layer.n_total = session_.n_past + n_tokens_;
   for (const int32_t n : fresh.n_rows()) layer.n_kept.push_back(n);
 }
 
-void PrefillTarget::keep_state(int il, std::unique_ptr<LayerState> state) {
-  fresh_[il] = std::move(state);
+LayerState& PrefillTarget::make_fresh(int il) {
+  fresh_[il] = make_state(session_.architecture().layer_spec(il).state, session_.meter,
+                          session_.options.kv_type);
   layer_stats_[il].n_total = session_.n_past + n_tokens_;
+  return *fresh_[il];
+}
+
+void PrefillTarget::keep_nothing(int il) { make_fresh(il); }
+
+void PrefillTarget::keep_recurrent(int il, RecurrentState& computed, bool may_take) {
+  RecurrentState& fresh = *(fresh_[il] != nullptr ? *fresh_[il] : make_fresh(il)).as_recurrent();
+  if (may_take) return fresh.take(computed);
+  fresh.restore(session_.backend(), computed, computed.n_tokens());
 }
 
 Selection PrefillTarget::choose(int il, const RowState& scratch, std::span<const Tensor> q_windows,

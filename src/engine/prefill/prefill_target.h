@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cache/layer_state.h"
+#include "cache/recurrent_state.h"
 #include "engine/core/session_impl.h"
 #include "engine/prefill/prefill_plan.h"
 #include "engine/prefill/prefill_times.h"
@@ -46,14 +47,19 @@ class PrefillTarget {
   /// become the cache if all rows are kept and it has the cache's type.
   void keep_rows(int il, RowState& scratch, std::span<const Tensor> q_windows, bool may_take);
 
-  /// Keeps what a layer without rows of its own remembers.
-  void keep_state(int il, std::unique_ptr<LayerState> state);
+  /// Keeps what a layer remembers beside its rows or without any: what `computed` is. `may_take`:
+  /// by taking over its memory, else as a copy. In a layer with rows, call keep_rows() before.
+  void keep_recurrent(int il, RecurrentState& computed, bool may_take);
+  /// Keeps nothing, for a layer that reads the rows of another one.
+  void keep_nothing(int il);
 
   /// Hands the result to the session. `times`: the times that all targets share.
   void commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,
               size_t scratch_bytes);
 
  private:
+  /// Makes an empty state of this session for layer il.
+  LayerState& make_fresh(int il);
   Selection choose(int il, const RowState& scratch, std::span<const Tensor> q_windows,
                    int32_t most_rows) const;
 
@@ -65,9 +71,10 @@ class PrefillTarget {
   /// Of the layers whose rows the current and later layers see.
   std::map<int, std::unique_ptr<LayerSelector>> selectors_;
   std::vector<std::unique_ptr<LayerState>> fresh_;  // [n_layer]
-  std::vector<std::vector<int32_t>> old_history_;   // [n_layer], history's rows before this prompt
-  std::vector<SessionStats::Layer> layer_stats_;    // [n_layer]
-  QueryRing queries_;                               // with kv_decode_limit
+  std::vector<int> emptied_;  // layers whose old rows are among those that fresh_ has taken
+  std::vector<std::vector<int32_t>> old_history_;  // [n_layer], history's rows before this prompt
+  std::vector<SessionStats::Layer> layer_stats_;   // [n_layer]
+  QueryRing queries_;                              // with kv_decode_limit
   double score_seconds_ = 0, gather_seconds_ = 0;
   bool committed_ = false;
 };
