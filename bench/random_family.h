@@ -36,6 +36,7 @@ struct RandomFamily {
   bool sinks = false;                       // attn_sinks: a score of each head
   bool attention_gate = false;              // attn_gate: a matrix of gates of what attention gives
   bool xielu = false;                       // numbers of each layer's xIELU
+  bool bare_ffn_norm = false;               // ffn_norm's name has no ".weight" at its end
   bool ffn_norm_is_post_attention = false;  // the norm before the network is post_attention_norm
   int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts
   bool expert_bias = false;                 // of the router and of every expert
@@ -60,13 +61,14 @@ struct RandomFamily {
     bool joined_gates = false;         // ssm_ba, else ssm_beta and ssm_alpha
   };
   DeltaNet delta_net = {};
-  /// Mixers of Mamba-2 in the layers that have an M in `pattern`. There * is attention and, if each
-  /// layer is only one part (`parts_apart`), - a feed-forward network.
+  /// Mixers of Mamba-2 in the layers that have an M in `pattern`. There * is attention, + both side
+  /// by side and, if each layer is only one part (`parts_apart`), - a feed-forward network.
   struct Mamba2 {
     int64_t n_group = 0, n_head = 0;  // 0: no such layers
     int64_t d_state = 0, d_head = 0;
     std::string pattern = {};  // [n_layer]
     bool parts_apart = false;
+    bool normed = true;  // ssm_norm
   };
   Mamba2 mamba2 = {};
   /// Multi-head latent attention in all layers. n_rot is the rotated part of a head's key; head_dim

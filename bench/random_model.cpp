@@ -100,7 +100,7 @@ void add_mamba2_keys(GgufHeader& meta, const RandomModelShape& s) {
   const int64_t n_ff = s.family.n_ff_dense > 0 ? s.family.n_ff_dense : s.n_ff;
   for (int64_t il = 0; il < s.n_layer; ++il) {
     const char letter = scan_letter(s.family, il);
-    heads.push_back(letter == '*' ? static_cast<int32_t>(s.n_head_kv) : 0);
+    heads.push_back(letter == '*' || letter == '+' ? static_cast<int32_t>(s.n_head_kv) : 0);
     widths.push_back(letter == '-' ? static_cast<int32_t>(n_ff) : 0);
   }
   meta.array(key("attention.head_count_kv"), 5, heads);

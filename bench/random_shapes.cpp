@@ -22,7 +22,8 @@ RandomFamily gemma3() {
           .window = 512};
 }
 
-/// The vocabulary decides how large it is: 2.3 of E2B's 4.6 billion parameters are inputs of layers.
+/// The vocabulary decides how large it is: 2.3 of E2B's 4.6 billion parameters are inputs of
+/// layers.
 RandomFamily gemma4_e2b() {
   return {.architecture = "gemma4",
           .norm_after = true,
@@ -109,6 +110,18 @@ RandomFamily granite4_1b() {
                    {"logit_scale", 6.0}}};
 }
 
+RandomFamily falcon_h1() {
+  return {.architecture = "falcon-h1",
+          .own_output = true,
+          .bare_ffn_norm = true,
+          .mamba2 = {.n_group = 1,
+                     .n_head = 48,
+                     .d_state = 256,
+                     .d_head = 64,
+                     .pattern = std::string(24, '+'),
+                     .normed = false}};
+}
+
 RandomFamily deepseek2_lite() {
   return {.architecture = "deepseek2",
           .n_rot = 64,
@@ -151,6 +164,7 @@ const std::vector<NamedShape>& shapes() {
       {"qwen35moe-35b", {2048, 40, 16, 2, 256, 512, 248320, 1e7, qwen35moe()}},
       {"qwen35-2b", {2048, 24, 8, 2, 256, 6144, 151936, 1e7, qwen35(16)}},
       {"granite4-1b", {1536, 40, 12, 4, 128, 4096, 100352, 1e4, granite4_1b()}},
+      {"falcon-h1-1.5b", {2048, 24, 8, 2, 128, 4096, 65536, 1e11, falcon_h1()}},
       // V2-Lite's, fewer layers
       {"deepseek2-lite-3b", {2048, 8, 16, 1, 192, 1408, 32000, 1e4, deepseek2_lite()}},
       {"deepseek2-lite-16b", {2048, 27, 16, 1, 192, 1408, 102400, 1e4, deepseek2_lite()}},

@@ -45,7 +45,10 @@ class Planner {
   void add_layer(const std::string& blk, int64_t il, const RandomGains& g) {
     if (f_.norm_before) norm(blk + "attn_norm");
     if (f_.mamba2.parts_apart) return add_part(blk, il, g);
-    if (f_.norm_before && f_.ffn_norm) {
+    if (f_.bare_ffn_norm) {
+      add({blk + "ffn_norm", DType::f32, 1, s_.n_embd, true, 1.0f,
+           o_.gains ? g.norm : o_.norm_stddev});
+    } else if (f_.norm_before && f_.ffn_norm) {
       norm(blk + (f_.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm"));
     }
     if (f_.norm_after) {
@@ -60,6 +63,9 @@ class Planner {
     } else if (has_delta_net(f_, il)) {
       add_delta_net(blk, g);
     } else if (scan_letter(f_, il) == 'M') {
+      add_mamba2(blk, g);
+    } else if (scan_letter(f_, il) == '+') {
+      add_attention(blk, g);
       add_mamba2(blk, g);
     } else {
       add_attention(blk, g);
@@ -138,8 +144,10 @@ class Planner {
     const float rate = o_.gains ? g.delta_rate : 1.0f, skip = o_.gains ? g.scan_skip : 1.0f;
     add({blk + "ssm_a", DType::f32, m.n_head, 1, false, -rate, rate / 4});
     add({blk + "ssm_d", DType::f32, m.n_head, 1, false, skip, skip / 2});
-    add({blk + "ssm_norm.weight", DType::f32, m.n_group, n_values / m.n_group, false, 1.0f,
-         o_.gains ? g.norm : o_.norm_stddev});
+    if (m.normed) {
+      add({blk + "ssm_norm.weight", DType::f32, m.n_group, n_values / m.n_group, false, 1.0f,
+           o_.gains ? g.norm : o_.norm_stddev});
+    }
     matrix(blk + "ssm_out", s_.n_embd, n_values, g.attention_output);
   }
 

@@ -60,6 +60,10 @@ GRANITE_HYBRID = dict(
 # transformers' scan of a prompt raises steps to the least one that training begins with; that of one token does not
 NEMOTRON_H = dict(head_dim=32, mamba_num_heads=8, mamba_head_dim=16, n_groups=2, ssm_state_size=16, conv_kernel=4,
                   time_step_min=1e-20, intermediate_size=96)
+FALCON_H1 = dict(
+    mamba_d_ssm=96, mamba_n_heads=6, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4, embedding_multiplier=2.5,
+    lm_head_multiplier=1.5, mlp_multipliers=[0.88, 0.6], key_multiplier=1.6, attention_out_multiplier=0.9,
+    attention_in_multiplier=1.3, ssm_multipliers=[0.4, 0.7, 1.4, 0.8, 1.2], ssm_in_multiplier=1.25, ssm_out_multiplier=0.7)
 GPT_OSS = dict(intermediate_size=96, head_dim=32, sliding_window=16, num_local_experts=5, num_experts_per_tok=2)
 
 CASES = {
@@ -173,6 +177,9 @@ CASES = {
     "granitehybrid-moe": case("GraniteMoeHybridConfig", dtype="bfloat16", max_shard_size="300KB", **{
         **GRANITE_HYBRID, "mamba_n_groups": 1}, num_local_experts=6, num_experts_per_tok=2, intermediate_size=64,
         position_embedding_type="rope"),
+    "falcon_h1": case("FalconH1Config", **FALCON_H1),
+    "falcon_h1-norm": case("FalconH1Config", dtype="bfloat16", max_shard_size="300KB", **{**FALCON_H1, "mamba_n_groups": 2},
+                           mamba_rms_norm=True, mamba_norm_before_gate=False, tie_word_embeddings=True),
     "nemotron_h": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[
         "linear_attention", "mlp", "linear_attention", "full_attention", "mlp"]),
     "nemotron_h-moe": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "huggingface/falcon_h1_config.h"
 #include "huggingface/gemma4_config.h"
 #include "huggingface/lfm2_config.h"
 #include "huggingface/linear_attention_config.h"
@@ -328,6 +329,8 @@ Config read_config(const JsonFields& root) {
     read_granite_hybrid(c, config);
   } else if (config.is_nemotron_h()) {
     read_nemotron_h(c, config);
+  } else if (config.is_falcon_h1()) {
+    read_falcon_h1(c, config);
   } else if (config.is_lfm2()) {
     read_convolutions(c, config);
   } else {

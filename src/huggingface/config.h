@@ -4,6 +4,7 @@
 // its field.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -47,6 +48,15 @@ struct Mamba2Sizes {
   int64_t n_xbc() const { return n_values() + 2 * n_group * d_state; }
 };
 
+/// Of Falcon-H1, by which results of matrices are multiplied (Factor).
+struct FalconFactors {
+  double embeddings = 1, logits = 1;
+  double attention_in = 1, attention_out = 1, keys = 1;
+  std::array<double, 2> network = {1, 1};  // gate, down
+  double mixer_in = 1, mixer_out = 1;
+  std::array<double, 5> mixer_parts = {1, 1, 1, 1, 1};  // gates, x, B, C, steps
+};
+
 struct Config {
   const GgufMapping* mapping = nullptr;
   std::string class_name;   // "LlamaForCausalLM"
@@ -78,7 +88,9 @@ struct Config {
   /// Where the others have linear attention, the convolution being a part of it; else n_head is 0.
   LinearHeads linear;
   Gemma4Sizes gemma4;
-  Mamba2Sizes mamba2;  // where the others have such a mixer, the convolution being a part of it
+  /// Where the others, or all, have such a mixer, the convolution being a part of it.
+  Mamba2Sizes mamba2;
+  FalconFactors factors;
   /// [n_layer] letters, where each layer is one part: M a mixer of Mamba-2, * attention, - a dense
   /// network, E experts. Else empty.
   std::string parts;
@@ -102,6 +114,7 @@ struct Config {
   bool is_gemma4() const { return mapping->architecture == "gemma4"; }
   bool is_qwen35() const { return mapping->architecture.starts_with("qwen35"); }
   bool is_granite_hybrid() const { return mapping->architecture == "granitehybrid"; }
+  bool is_falcon_h1() const { return mapping->architecture == "falcon-h1"; }
   /// Dense or with experts.
   bool is_nemotron_h() const { return mapping->architecture.starts_with("nemotron_h"); }
   bool has_experts_in(int64_t il) const {

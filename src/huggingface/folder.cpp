@@ -97,12 +97,12 @@ class Presenter {
     for (const MappedTensor& m : folder_.tensors) bytes += must_be_copied(m) ? copied_bytes(m) : 0;
     if (bytes > options_.most_copied) {
       fail(ErrorCode::kDoesNotFit,
-           "'{}': {} MiB of weights are in another order than here and must be copied, and only {} "
+           "'{}': {} MiB of weights are stored otherwise than here and must be copied, and only {} "
            "MiB of memory are free; a file that snapkv convert writes is read without copies",
            folder_.path, bytes >> 20, options_.most_copied >> 20);
     }
     if (bytes >= kLargeBytes && options_.copies_values) {
-      log_info("{}: {} MiB of weights are in another order than here and are copied", folder_.path,
+      log_info("{}: {} MiB of weights are stored otherwise than here and are copied", folder_.path,
                bytes >> 20);
     }
   }

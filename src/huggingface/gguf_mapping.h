@@ -68,6 +68,21 @@ enum class Edit {
   second_half,
 };
 
+/// Which of Falcon-H1's factors the folder's class multiplies a matrix's results with. GGUF has
+/// them in the matrix.
+enum class Factor {
+  none,
+  embeddings,
+  logits,
+  attention_in,  // of queries and values
+  keys,
+  attention_out,
+  gate,  // of the feed-forward network
+  down,
+  mixer_in,  // one for each part of what the mixer of Mamba-2 reads
+  mixer_out,
+};
+
 /// One tensor, or a pair of weight and bias.
 struct TensorRow {
   std::string_view name;  // without ".weight" and, in a layer, without "model.layers.N."
@@ -77,6 +92,7 @@ struct TensorRow {
   Edit edit = Edit::none;
   bool optional = false;     // also of tensors that only some layers have; loading checks which
   bool whole_names = false;  // whose names have no ".weight" added, in GGUF as in the folder
+  Factor factor = Factor::none;
 };
 
 struct GgufMapping {

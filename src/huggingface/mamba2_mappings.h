@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of the table in gguf_mappings.cpp: Granite 4 and Nemotron-H, each with experts or without.
+// Rows of the table in gguf_mappings.cpp: Granite 4 and Nemotron-H, each with experts or without,
+// and Falcon-H1.
 #pragma once
 
 #include <array>
@@ -85,6 +86,34 @@ inline constexpr TensorRow kNemotronHExperts[] = {
     {"down_proj", "ffn_down", Size::latent, Size::ff},
 };
 
+/// Attention and a mixer side by side.
+inline constexpr TensorRow kFalconH1Layer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd, Edit::none, false, false,
+     Factor::attention_in},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::none, false, false, Factor::keys},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd, Edit::none, false, false,
+     Factor::attention_in},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q, Edit::none, false, false,
+     Factor::attention_out},
+    {"mamba.in_proj", "ssm_in", Size::scan_in, Size::embd, Edit::none, false, false,
+     Factor::mixer_in},
+    {"mamba.conv1d", "ssm_conv1d", Size::scan_xbc, Size::kernel},
+    {"mamba.A_log", "ssm_a", Size::scan_head, Size::one, Edit::decay_rate, false, true},
+    {"mamba.D", "ssm_d", Size::scan_head, Size::one, Edit::none, false, true},
+    {"mamba.dt_bias", "ssm_dt.bias", Size::scan_head, Size::none, Edit::none, false, true},
+    {"mamba.norm", "ssm_norm", Size::scan_group, Size::scan_group_values, Edit::none, true},
+    {"mamba.out_proj", "ssm_out", Size::embd, Size::scan_values, Edit::none, false, false,
+     Factor::mixer_out},
+    {"pre_ff_layernorm.weight", "ffn_norm", Size::embd, Size::none, Edit::none, false, true},
+    {"feed_forward.gate_proj", "ffn_gate", Size::ff, Size::embd, Edit::none, false, false,
+     Factor::gate},
+    {"feed_forward.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"feed_forward.down_proj", "ffn_down", Size::embd, Size::ff, Edit::none, false, false,
+     Factor::down},
+};
+
+inline constexpr std::string_view kFalconH1[] = {"FalconH1ForCausalLM"};
 inline constexpr std::string_view kGraniteHybrid[] = {"GraniteMoeHybridForCausalLM"};
 inline constexpr std::string_view kNemotronH[] = {"NemotronHForCausalLM"};
 
@@ -99,6 +128,10 @@ inline constexpr std::array kMamba2Mappings = {
                 .layer = kGraniteHybridLayer,
                 .ffn = kGraniteHybridShared,
                 .joined_experts = kGraniteHybridExperts},
+    GgufMapping{.architecture = "falcon-h1",
+                .classes = kFalconH1,
+                .layer = kFalconH1Layer,
+                .norm = "model.final_layernorm"},
     GgufMapping{.architecture = "nemotron_h",
                 .classes = kNemotronH,
                 .layer = kNemotronHLayer,

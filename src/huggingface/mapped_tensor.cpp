@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "huggingface/mapped_tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -138,6 +139,15 @@ void MappedTensor::read_row(int64_t i, float* to) const {
     if (edit == Edit::add_one) to[j] += 1.0f;
     if (edit == Edit::decay_rate) to[j] = -std::exp(to[j]);
   }
+  if (!factors.empty()) multiply(i, to);
+}
+
+void MappedTensor::multiply(int64_t i, float* row) const {
+  const auto of_row = std::find_if(factors.begin(), factors.end(),
+                                   [i](const RowFactor& rows) { return i < rows.end; });
+  SNAPKV_CHECK(of_row != factors.end());
+  const auto factor = static_cast<float>(of_row->factor);
+  std::for_each(row, row + row_values(), [factor](float& value) { value *= factor; });
 }
 
 void MappedTensor::keep_order() {

@@ -40,6 +40,12 @@ struct Strides {
   int64_t start = 0;
 };
 
+/// By what the values of the rows before `end` are multiplied, from the end of those before on.
+struct RowFactor {
+  int64_t end = 0;
+  double factor = 1;
+};
+
 /// A shard's tensor, possibly edited, or values that follow from the configuration.
 struct MappedTensor {
   std::string name;                     // in GGUF
@@ -52,6 +58,7 @@ struct MappedTensor {
   int64_t head_dim = 0;  // for permute_q and permute_k
   LinearHeads heads;     // for edits of linear attention
   Strides strides;
+  std::vector<RowFactor> factors;  // if any, of all rows
   /// The tensor of scales beside a source of MXFP4's numbers; else nullptr. `tensor` then has
   /// blocks of GGUF's MXFP4, and its data are the numbers.
   const ShardTensor* scales = nullptr;
@@ -72,7 +79,9 @@ struct MappedTensor {
   int64_t source_row(int64_t i) const;
 
   /// Whether GGUF's values are others than the source's.
-  bool changes_values() const { return edit == Edit::add_one || edit == Edit::decay_rate; }
+  bool changes_values() const {
+    return edit == Edit::add_one || edit == Edit::decay_rate || !factors.empty();
+  }
   /// GGUF's row i in the source's type, whose values must not change.
   void copy_row(int64_t i, std::byte* to) const;
   /// GGUF's row i in f32; the source's type must be a plain one.
@@ -81,11 +90,12 @@ struct MappedTensor {
   /// Leaves rows of heads in the folder's order, for models that are read in place.
   void keep_order();
   /// Whether `tensor` has GGUF's values in GGUF's order.
-  bool is_view() const { return edit == Edit::none && scales == nullptr; }
+  bool is_view() const { return edit == Edit::none && scales == nullptr && factors.empty(); }
 
  private:
   void copy_mxfp4_row(int64_t i, std::byte* to) const;
   bool has_whole_rows() const;
+  void multiply(int64_t i, float* row) const;
   int64_t value_row(int64_t i) const;
 };
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "format/block_types.h"
 #include "format/byte_reader.h"
+#include "huggingface/falcon_h1_config.h"
 #include "huggingface/gemma4_config.h"
 
 namespace snapkv::huggingface {
@@ -70,7 +71,9 @@ class Mapper {
 
   std::vector<MappedTensor> run() {
     const std::string root = std::string(config_.mapping->root) + ".";
-    add({config_.mapping->embeddings, "token_embd", Size::vocab, Size::embd}, root, "");
+    TensorRow embeddings = {config_.mapping->embeddings, "token_embd", Size::vocab, Size::embd};
+    embeddings.factor = Factor::embeddings;
+    add(embeddings, root, "");
     add_rotation();
     if (config_.gemma4.n_layer_input > 0) add_layer_inputs();
     for (int64_t il = 0; il < config_.n_layer; ++il) {
@@ -86,16 +89,26 @@ class Mapper {
     add({config_.mapping->norm, config_.mapping->gguf_norm, Size::embd, Size::none,
          config_.mapping->norms},
         "", "");
-    if (config_.ties_embeddings) {
-      find("lm_head.weight");  // a copy of the embeddings, if it exists
-    } else {
-      add({"lm_head", "output", Size::vocab, Size::embd}, "", "");
-    }
+    add_output(embeddings, root);
     check_all_used();
     return std::move(mapped_);
   }
 
  private:
+  void add_output(TensorRow embeddings, const std::string& root) {
+    const FalconFactors& f = config_.factors;
+    if (!config_.ties_embeddings) {
+      TensorRow output = {"lm_head", "output", Size::vocab, Size::embd};
+      output.factor = Factor::logits;
+      return add(output, "", "");
+    }
+    find("lm_head.weight");  // a copy of the embeddings, if it exists
+    if (f.embeddings == f.logits) return;
+    embeddings.gguf = "output";
+    embeddings.factor = Factor::logits;
+    add(embeddings, root, "");
+  }
+
   template <typename... Args>
   [[noreturn]] void bad(const ShardTensor& t, fmt::format_string<Args...> format,
                         Args&&... args) const {
@@ -184,6 +197,7 @@ class Mapper {
     shape.push_back(size(row.n_out));
     if (row.n_in != Size::none) shape.push_back(size(row.n_in));
     add_source(weight, gguf + ending, shape, row.edit);
+    mapped_.back().factors = row_factors(config_, row.factor);
     if (row.n_in == Size::none || n_joined > 0) return;
     if (const ShardTensor* bias = find(name + ".bias")) {
       add_source(*bias, gguf + ".bias", {size(row.n_out)}, row.edit);

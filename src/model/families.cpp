@@ -267,6 +267,12 @@ constexpr std::array kOthers = {
            .experts_normalized = false,
            .gated = false},
 
+    Family{.name = "falcon-h1",
+           .models = "Falcon-H1",
+           .make_layers = make_falcon_h1_layers,
+           .own_keys = kMamba2Keys,
+           .rope = RopeLayout::neox},
+
     Family{.name = "deepseek2",
            .models = "DeepSeek V2, V2 Lite, V3 and R1, Kimi K2, Moonlight, GLM-4.7-Flash",
            .make_layers = make_deepseek2_layers,

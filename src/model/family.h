@@ -30,7 +30,8 @@ enum class TokenMixerKind {
   delta_net,   // linear attention by the gated delta rule, which remembers a matrix for each head
   latent,      // attention whose heads share one compressed row for each token
   mamba2,      // a scan of a state for each head, which each token lets decay and adds to
-  none,        // nothing: the layer is only a feed-forward network
+  attention_and_mamba2,  // both side by side
+  none,                  // nothing: the layer is only a feed-forward network
 };
 
 /// A part of a layer's feed-forward network, which adds up what its parts compute.
@@ -136,7 +137,7 @@ struct Family {
   RotatedLayers rotated = RotatedLayers::all;
   Windows windows = {};
 
-  bool scales_embeddings = false;               // by sqrt(n_embd)
+  bool scales_embeddings = false;  // by sqrt(n_embd)
   bool layer_inputs = false;  // .embedding_length_per_layer_input, if not 0 (blocks/layer_input.h)
   bool layer_scales = false;  // layer_output_scale: a layer multiplies the residual stream by it
   Presence stream_scales = Presence::optional;  // .embedding_scale, .residual_scale

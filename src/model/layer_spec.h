@@ -38,6 +38,7 @@ struct Mamba2Spec {
   int64_t n_group = 0;              // of B and C; divides n_head
   int64_t n_head = 0;               // of states
   int64_t d_state = 0, d_head = 0;  // rows of a head's state, and columns
+  bool normed = true;               // whether what it gives has a norm
 
   /// Values of a token's x, and of x, B and C.
   int64_t n_values() const { return n_head * d_head; }
@@ -87,7 +88,7 @@ struct LayerSpec {
   bool output_gate = false;
   int64_t conv_kernel = 0;  // of a short convolution: tokens that it sees, its own included
   DeltaNetSpec delta_net;   // of linear attention
-  Mamba2Spec mamba2;        // of a mixer of Mamba-2
+  Mamba2Spec mamba2;        // of a mixer of Mamba-2, by itself or beside attention
   LatentSpec latent;        // of latent attention
   StateShape state;         // what it remembers of a sequence
   int source = -1;          // with state.shared: the earlier layer whose rows it reads

@@ -41,8 +41,7 @@ class HybridTest : public testing::TestWithParam<const char*> {
  protected:
   static std::shared_ptr<const Model> hybrid() { return load_model(GetParam()); }
 
-  static std::shared_ptr<const KvPrefix> prefix_of(std::vector<int32_t> tokens,
-                                                   int64_t chunk = 512,
+  static std::shared_ptr<const KvPrefix> prefix_of(std::vector<int32_t> tokens, int64_t chunk = 512,
                                                    std::shared_ptr<const KvPrefix> old = nullptr,
                                                    int64_t n_old = 0) {
     SessionOptions options = full_options();
@@ -220,8 +219,9 @@ TEST_P(HybridTest, ACancelledTurnLeavesTheSessionAsItWas) {
   EXPECT_EQ(copy(session.logits()), copy(other.logits()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, HybridTest, testing::Values("lfm2", "qwen35-draft", "nemotron_h"),
-                         [](const auto& param) { return std::string(param.param).substr(0, 6); });
+INSTANTIATE_TEST_SUITE_P(Models, HybridTest,
+                         testing::Values("lfm2", "qwen35-draft", "nemotron_h", "falcon-h1"),
+                         [](const auto& param) { return std::string(param.param).substr(0, 4); });
 
 TEST(HybridInfo, SaysWhichLayersHaveNoRows) {
   const auto model = load_model("lfm2");

@@ -80,7 +80,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "gpt-oss", "gpt-oss-bf16", "gpt-oss-mxfp4", "olmoe", "granitemoe",
                     "granitemoe-shared", "glm4", "glm4moe", "glm4moe-groups", "seed_oss", "exaone4",
                     "exaone4-window", "ernie4_5", "hunyuan", "qwen2vl", "qwen3vl", "granitehybrid",
-                    "granitehybrid-moe", "nemotron_h", "nemotron_h-moe", "nemotron_h-latent"),
+                    "granitehybrid-moe", "falcon_h1", "falcon_h1-norm", "nemotron_h",
+                    "nemotron_h-moe", "nemotron_h-latent"),
     [](const auto& test) {
       std::string name = test.param;
       std::replace(name.begin(), name.end(), '-', '_');

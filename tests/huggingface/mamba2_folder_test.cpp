@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Folders of Granite 4 and Nemotron-H beside what hf_oracle_test.cpp compares with transformers:
-// GGUF's keys and shapes, the names that published folders have, and what is refused.
+// Folders of Granite 4, Nemotron-H and Falcon-H1 beside what hf_oracle_test.cpp compares with
+// transformers: GGUF's keys and shapes, the names that published folders have, and what is refused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -86,6 +86,62 @@ TEST_F(Mamba2Folder, WhatIsNotSupportedIsNamed) {
   refused({{"mlp_hidden_act", "silu"}}, {"mlp_hidden_act", "relu2"});
   refused({{"mamba_hidden_act", "relu"}}, {"mamba_hidden_act", "silu"});
   refused({{"hybrid_override_pattern", "EM+ME"}}, {"hybrid_override_pattern", "EM+ME"});
+}
+
+// GGUF has the factors of config.json in the matrices.
+TEST_F(Mamba2Folder, FactorsAreInTheMatrices) {
+  write("falcon_h1");
+  const GgufFile falcon = open();
+  const auto expect_factor = [&](const char* name, int64_t row, const char* source, double factor) {
+    const Tensor& t = falcon.find_tensor(name)->tensor;
+    const int64_t n = t.shape[1];
+    const auto values = oracle_values(source, t.numel(), false);
+    EXPECT_EQ(*t.at<const float>(row, 5), values[row * n + 5] * static_cast<float>(factor)) << name;
+  };
+  expect_factor("token_embd.weight", 3, "model.embed_tokens.weight", 2.5);
+  expect_factor("output.weight", 3, "lm_head.weight", 1.5);
+  expect_factor("blk.1.attn_q.weight", 2, "model.layers.1.self_attn.q_proj.weight", 1.3);
+  expect_factor("blk.1.attn_k.weight", 2, "model.layers.1.self_attn.k_proj.weight", 1.3 * 1.6);
+  expect_factor("blk.1.attn_v.weight", 2, "model.layers.1.self_attn.v_proj.weight", 1.3);
+  expect_factor("blk.1.attn_output.weight", 2, "model.layers.1.self_attn.o_proj.weight", 0.9);
+  expect_factor("blk.1.ffn_gate.weight", 2, "model.layers.1.feed_forward.gate_proj.weight", 0.88);
+  expect_factor("blk.1.ffn_down.weight", 2, "model.layers.1.feed_forward.down_proj.weight", 0.6);
+  const char* const in = "model.layers.0.mamba.in_proj.weight";
+  // 96 gates, 96 x, 16 B, 16 C, 6 steps
+  const std::pair<int64_t, double> parts[] = {{0, 0.4},   {95, 0.4},  {96, 0.7},  {191, 0.7},
+                                              {192, 1.4}, {207, 1.4}, {208, 0.8}, {223, 0.8},
+                                              {224, 1.2}, {229, 1.2}};
+  for (const auto& [row, factor] : parts) {
+    expect_factor("blk.0.ssm_in.weight", row, in, 1.25 * factor);
+  }
+  EXPECT_NE(falcon.find_tensor("blk.0.ffn_norm"), nullptr) << "whose name llama.cpp does not end";
+}
+
+TEST_F(Mamba2Folder, FalconsWhoseOutputIsTheEmbeddingsHaveBoth) {
+  write("falcon_h1-norm");
+  ASSERT_EQ(golden_.at("config").at("tie_word_embeddings"), true);
+  const std::vector<float> expected = logits(folder_);
+  EXPECT_NE(open().find_tensor("output.weight"), nullptr);
+  converted(DType::f32);
+  const std::vector<float> actual = logits(file_);
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
+  set_config({{"lm_head_multiplier", 2.5}});  // as the embeddings
+  EXPECT_EQ(open().find_tensor("output.weight"), nullptr);
+}
+
+TEST_F(Mamba2Folder, WhatFalconsDoNotSupportIsNamed) {
+  write("falcon_h1");
+  refused({{"mamba_rms_norm", true}, {"mamba_norm_before_gate", true}}, {"mamba_norm_before_gate"});
+  refused({{"mamba_n_groups", 4}}, {"mamba_n_groups", "4", "6"});
+  refused({{"mamba_d_ssm", 95}}, {"mamba_n_heads", "6", "95"});
+  refused({{"mamba_d_head", 8}}, {"mamba_d_head", "8", "16"});
+  refused({{"mamba_d_state", 8}}, {"in_proj", "[230, 64]"});
+  refused({{"ssm_multipliers", {1, 1, 1, 1}}}, {"ssm_multipliers", "5 positive numbers"});
+  refused({{"mlp_multipliers", {1, -1}}}, {"mlp_multipliers", "2 positive numbers"});
+  refused({{"key_multiplier", 0}}, {"key_multiplier"});
+  refused({{"attention_bias", true}}, {"attention_bias", "true"});
+  refused({{"mamba_conv_bias", false}, {"mamba_rms_norm", true}, {"mamba_norm_before_gate", false}},
+          {"ssm_norm"});
 }
 
 }  // namespace mamba2_folder_tests

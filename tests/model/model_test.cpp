@@ -260,6 +260,19 @@ TEST(ModelTest, SizesOfMamba2MixersAreChecked) {
   refused("nemotron_h", "feed_forward_length", Ints{0, 0, 64}, {"3 entries", "4 layers"});
   refused("nemotron_h", "attention.head_count_kv", Ints{0, 0, 0, 0}, {"none of 4 layers"});
   refused("nemotron_h", "feed_forward_length", Ints{0, -1, 0, 0}, {"feed_forward_length"});
+  // which has attention and a mixer in every layer
+  const char* const falcon = "falcon-h1";
+  refused(falcon, "attention.head_count_kv", Ints{2, 0, 2, 2}, {"between 1 and 16384"});
+  refused(falcon, "attention.head_count_kv", Ints{2, 3, 2, 2}, {"4", "3"});
+  refused(falcon, "ssm.conv_kernel", uint32_t{1}, {"between 2 and 16", "it is 1"});
+  refused(falcon, "ssm.group_count", uint32_t{3}, {"time_step_rank = 4", "group_count = 3"});
+  refused(falcon, "ssm.inner_size", uint32_t{33}, {"inner_size = 33", "time_step_rank = 4"});
+  refused(falcon, "ssm.state_size", uint32_t{0}, {"0"});
+  TinyFile both = file(falcon);
+  both.metadata.erase("falcon-h1.attention.head_count_kv");
+  expect_mentions(load_error(both), {"blk.0.ssm_in.weight", "missing"});
+  both.metadata.erase("falcon-h1.ssm.time_step_rank");
+  expect_mentions(load_error(both), {"falcon-h1.ssm.time_step_rank"});
 }
 
 TEST(ModelTest, WhichLayersHaveAttentionIsChecked) {

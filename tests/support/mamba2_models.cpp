@@ -63,9 +63,19 @@ std::vector<FamilyModel> with_mamba2() {
   RandomFamily latent = moe;
   latent.n_latent = 32;
   latent.mamba2.pattern = "M-*-";
+
+  RandomFamily falcon = hybrid(
+      "falcon-h1",
+      {.n_group = 1, .n_head = 4, .d_state = 16, .d_head = 24, .pattern = "+++", .normed = false});
+  falcon.bare_ffn_norm = true;
+  RandomFamily falcon_norm = hybrid(
+      "falcon-h1", {.n_group = 2, .n_head = 8, .d_state = 24, .d_head = 16, .pattern = "++"});
+  falcon_norm.own_output = true;
+  falcon_norm.bare_ffn_norm = true;
   return {model_with("granitehybrid", granite), model_with("granitehybrid-moe", granitemoe),
           model_with("bamba", bamba),           model_with("nemotron_h", nemotron),
-          model_with("nemotron_h_moe", moe),    model_with("nemotron_h_moe-latent", latent)};
+          model_with("nemotron_h_moe", moe),    model_with("nemotron_h_moe-latent", latent),
+          model_with("falcon-h1", falcon),      model_with("falcon-h1-norm", falcon_norm)};
 }
 
 }  // namespace snapkv::test

@@ -13,6 +13,7 @@
 #include "model/blocks/mamba2.h"
 #include "model/blocks/short_conv.h"
 #include "model/blocks/side_ffn.h"
+#include "model/blocks/side_mixer.h"
 #include "model/blocks/sum_ffn.h"
 
 namespace snapkv {
@@ -44,6 +45,9 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
       return std::make_unique<DeltaNetMixer>(context, loader);
     case TokenMixerKind::mamba2:
       return std::make_unique<Mamba2Mixer>(context, loader);
+    case TokenMixerKind::attention_and_mamba2:
+      return std::make_unique<SideMixer>(std::make_unique<Attention>(context, loader),
+                                         std::make_unique<Mamba2Mixer>(context, loader));
     case TokenMixerKind::none:
       break;
   }

@@ -16,7 +16,9 @@ Norm LayerLoader::load_norm(const ModelSpec& spec, WeightLoader& weights, const 
                             Presence presence) {
   const int64_t n_embd = spec.config.n_embd;
   Norm norm;
-  norm.weight = weights.vector(name + ".weight", n_embd, presence);
+  // files of Falcon-H1 leave the ending out of the name of one of their norms
+  const bool is_bare = weights.has(name) && !weights.has(name + ".weight");
+  norm.weight = weights.vector(is_bare ? name : name + ".weight", n_embd, presence);
   if (norm && spec.family->norm == NormKind::layer) {
     norm.bias = weights.vector(name + ".bias", n_embd, spec.family->norm_bias);
   }

@@ -14,7 +14,9 @@ Mamba2Mixer::Mamba2Mixer(const BlockContext& context, LayerLoader& loader)
   rate_ = loader.rows("ssm_a", s.n_head, 1).reshaped({s.n_head});
   skip_ = loader.rows("ssm_d", s.n_head, 1).reshaped({s.n_head});
   step_bias_ = loader.vector("ssm_dt.bias", s.n_head, Presence::required);
-  norm_.weight = loader.rows("ssm_norm.weight", s.n_group, s.n_values() / s.n_group);
+  if (s.normed) {
+    norm_.weight = loader.rows("ssm_norm.weight", s.n_group, s.n_values() / s.n_group);
+  }
   out_ = {context, loader.matrix("ssm_out", loader.config().n_embd, s.n_values()), Norm()};
   plan_activations(context.activations);
 }
@@ -31,7 +33,7 @@ void Mamba2Mixer::load_projections(LayerLoader& loader) {
 
 void Mamba2Mixer::plan_activations(ActivationPlan& plan) {
   const Mamba2Spec& s = layer_.mamba2;
-  // names of attention's tensors: a layer has one or the other
+  // names of attention's tensors: a layer has one or the other, or runs one after the other
   xbc_out_ = plan.add("q", s.n_xbc());
   convolved_ = plan.add("q and gate", s.n_xbc());
   step_out_ = plan.add("decay", s.n_head);
@@ -77,7 +79,8 @@ Tensor Mamba2Mixer::scan(const Tensor& xbc, const Tensor& step, const LayerPass&
   return heads;
 }
 
-// x += Wout norm(scan(conv(Wxbc normed), Wstep normed) * silu(Wgate normed))
+// x += Wout norm(scan(conv(Wxbc normed), Wstep normed) * silu(Wgate normed)), the norm where there
+// is one
 void Mamba2Mixer::run(const Tensor& normed, const LayerPass& pass) const {
   const Mamba2Spec& s = layer_.mamba2;
   const int64_t n = pass.x.shape[0], n_out = pass.n_out;
@@ -87,11 +90,11 @@ void Mamba2Mixer::run(const Tensor& normed, const LayerPass& pass) const {
   const Tensor heads = scan(xbc, step, pass);
   if (n_out == 0) return;
   const Tensor values = heads.slice(n - n_out, n), gated = pass.buffers->get(gated_, n_out);
-  ops::activate(*pass.backend, Activation::silu, gate, values, values);
+  ops::activate(*pass.backend, Activation::silu, gate, values, norm_ ? values : gated);
   const auto groups = [&](const Tensor& t) {
     return t.reshaped({n_out * s.n_group, s.n_values() / s.n_group});
   };
-  normalize(*pass.backend, context_.spec, norm_, groups(values), groups(gated));
+  if (norm_) normalize(*pass.backend, context_.spec, norm_, groups(values), groups(gated));
   out_.add_to(pass.x.slice(n - n_out, n), gated, context_, pass);
 }
 

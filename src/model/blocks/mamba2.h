@@ -21,7 +21,7 @@ class Mamba2Mixer final : public TokenMixer {
     return present({&gate_, &xbc_, &step_, &out_.w});
   }
   std::vector<const Weight*> other_matrices() const override { return {&conv_}; }
-  std::vector<const Norm*> norms() const override { return {&norm_}; }
+  std::vector<const Norm*> norms() const override { return present({&norm_}); }
   std::vector<Tensor> vectors() const override { return {rate_, step_bias_, skip_}; }
 
  private:
@@ -38,12 +38,12 @@ class Mamba2Mixer final : public TokenMixer {
   Weight step_;                     // [n_head, n_embd]
   Weight conv_;                     // [n_xbc, kernel_size] f32, with an optional bias
   Tensor rate_, step_bias_, skip_;  // [n_head]
-  Norm norm_;                       // [n_group, n_values / n_group]
+  Norm norm_;                       // [n_group, n_values / n_group], or empty
   ResidualOutput out_;              // of n_values
 
   ActivationTensor xbc_out_, convolved_;       // [n, n_xbc]
   ActivationTensor step_out_;                  // [n, n_head]
-  ActivationTensor gate_out_, heads_, gated_;  // [n, n_values]
+  ActivationTensor gate_out_, heads_, gated_;  // [n, n_values]; gated_ is what products read
 };
 
 }  // namespace snapkv

@@ -74,6 +74,16 @@ void require_attention(const MetadataReader& reader, const ModelSpec& spec) {
        reader.file().path(), reader.key("attention.head_count_kv"), spec.config.n_layer);
 }
 
+/// Whether the mixers have norms: no key says it.
+bool has_mixer_norms(const MetadataReader& reader, int64_t n_layer) {
+  for (int64_t il = 0; il < n_layer; ++il) {
+    if (reader.file().find_tensor(fmt::format("blk.{}.ssm_norm.weight", il)) != nullptr) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void make_granite_hybrid_layers(const MetadataReader& reader, ModelSpec& spec) {
@@ -105,6 +115,19 @@ void make_nemotron_h_layers(const MetadataReader& reader, ModelSpec& spec) {
     spec.layers.back().has_ffn = false;
   }
   require_attention(reader, spec);
+}
+
+void make_falcon_h1_layers(const MetadataReader& reader, ModelSpec& spec) {
+  LayerSpec mamba2 = mamba2_layer(reader);
+  mamba2.mamba2.normed = has_mixer_norms(reader, spec.config.n_layer);
+  for (const Heads& heads : read_heads(reader, spec.config, true)) {
+    LayerSpec layer = full_attention_layer(reader, spec, heads);
+    layer.mixer = TokenMixerKind::attention_and_mamba2;
+    layer.mamba2 = mamba2.mamba2;
+    layer.conv_kernel = mamba2.conv_kernel;
+    layer.state.n_recurrent = mamba2.state.n_recurrent;
+    spec.layers.push_back(layer);
+  }
 }
 
 }  // namespace snapkv

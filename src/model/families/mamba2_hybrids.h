@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Families most of whose layers have a mixer of Mamba-2 (arXiv 2405.21060), and some attention:
-// Granite 4 and Bamba, Nemotron-H and Nemotron 3.
+// Families with mixers of Mamba-2 (arXiv 2405.21060). Most layers have one, and some attention, in
+// Granite 4 and Bamba, Nemotron-H and Nemotron 3; every layer has both in Falcon-H1.
 #pragma once
 
 #include <array>
@@ -17,6 +17,8 @@ void make_granite_hybrid_layers(const MetadataReader& reader, ModelSpec& spec);
 /// Of `nemotron_h` and `nemotron_h_moe`: layer il is a feed-forward network where
 /// .feed_forward_length[il] is not 0, else attention or a mixer alone.
 void make_nemotron_h_layers(const MetadataReader& reader, ModelSpec& spec);
+/// Of `falcon-h1`: every layer has attention and a mixer, side by side.
+void make_falcon_h1_layers(const MetadataReader& reader, ModelSpec& spec);
 
 /// Family::own_keys of all.
 inline constexpr std::array<std::string_view, 1> kMamba2Keys = {"ssm."};
