@@ -43,6 +43,7 @@ struct Mamba2Sizes {
   int64_t n_head = 0;   // of states; 0: there are no such mixers
   int64_t n_group = 0;  // that share B and C
   int64_t d_state = 0, d_head = 0;
+  bool normed = true;  // whether what they give has a norm
 
   int64_t n_values() const { return n_head * d_head; }
   int64_t n_xbc() const { return n_values() + 2 * n_group * d_state; }

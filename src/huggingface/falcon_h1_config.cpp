@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 namespace snapkv::huggingface {
 namespace {
@@ -47,7 +48,8 @@ void read_falcon_mixer(const JsonFields& c, Config& config) {
     c.bad("mamba_d_head", "is {}, expected {} for these sizes", shown(*given), sizes.d_head);
   }
   config.conv_kernel = c.integer("mamba_d_conv", 2, 16, 4);
-  if (c.flag("mamba_rms_norm", false) && c.flag("mamba_norm_before_gate", true)) {
+  sizes.normed = c.flag("mamba_rms_norm", false);
+  if (sizes.normed && c.flag("mamba_norm_before_gate", true)) {
     c.bad("mamba_norm_before_gate", "is true with a mamba_rms_norm, supported is false");
   }
 }
@@ -69,6 +71,17 @@ void read_falcon_h1(const JsonFields& c, Config& config) {
   f.mixer_out = c.positive("ssm_out_multiplier", 1.0);
   read_factors(c, "mlp_multipliers", f.network);
   read_factors(c, "ssm_multipliers", f.mixer_parts);
+}
+
+void add_factor_keys(const Config& config, Keys& keys) {
+  const FalconFactors& f = config.factors;
+  keys.f32("falcon-h1.embedding_scale", f.embeddings);
+  keys.f32("falcon-h1.logit_scale", f.logits);
+  std::vector<double> all = {f.attention_in, f.keys,     f.attention_out, f.network[0],
+                             f.network[1],   f.mixer_in, f.mixer_out};
+  all.insert(all.end(), f.mixer_parts.begin(), f.mixer_parts.end());
+  for (double& factor : all) factor = static_cast<float>(factor);
+  keys.f32s("snapkv.falcon_h1.factors", std::move(all));
 }
 
 std::vector<RowFactor> row_factors(const Config& config, Factor of) {

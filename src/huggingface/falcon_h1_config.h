@@ -13,4 +13,7 @@ void read_falcon_h1(const JsonFields& c, Config& config);
 /// The factors of a matrix's rows; empty if all are 1.
 std::vector<RowFactor> row_factors(const Config& config, Factor of);
 
+/// The factors as keys, for a folder that is read in place.
+void add_factor_keys(const Config& config, Keys& keys);
+
 }  // namespace snapkv::huggingface

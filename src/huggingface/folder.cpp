@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "format/ggml_types.h"
+#include "huggingface/falcon_h1_config.h"
 #include "huggingface/vocabulary.h"
 
 namespace snapkv::huggingface {
@@ -54,9 +55,10 @@ class Presenter {
 
   GgufFile run() {
     parts_.metadata = std::move(folder_.metadata);
+    parts_.metadata.merge(folder_.in_place);
     for (MappedTensor& m : folder_.tensors) {
       note_order(m);
-      m.keep_order();
+      m.keep_in_place();
     }
     check_copies();
     for (const MappedTensor& m : folder_.tensors) parts_.tensors.push_back(present(m));
@@ -244,6 +246,9 @@ Folder open_folder(const std::string& path, const ReadOptions& options) {
   add_vocabulary_keys(path, root, folder.config, keys);
   add_template_keys(path, keys);
   folder.metadata = keys.take();
+  Keys in_place;
+  if (folder.config.is_falcon_h1()) add_factor_keys(folder.config, in_place);
+  folder.in_place = in_place.take();
   return folder;
 }
 

@@ -20,6 +20,8 @@ struct Folder {
   Shards shards;
   std::vector<MappedTensor> tensors;  // refer to `shards`
   std::map<std::string, GgufValue, std::less<>> metadata;
+  /// What is said of it only where it is read in place: the factors that matrices do not have then.
+  std::map<std::string, GgufValue, std::less<>> in_place;
 };
 
 /// Opens a folder. Throws Error{kRuntime} if something cannot be read, and Error{kBadModel} naming
@@ -30,7 +32,8 @@ Folder open_folder(const std::string& path, const ReadOptions& options = {});
 /// that have other values in GGUF, or whose values lie in an order that the engine cannot use
 /// (MappedTensor::is_view()), which are copied. Rows of Q and K and heads of linear attention keep
 /// the folder's order even where GGUF's differs; the keys snapkv.rope.layout and
-/// snapkv.delta_net.value_heads tell which one it is.
+/// snapkv.delta_net.value_heads tell which one it is. Matrices keep their values where GGUF's are
+/// multiplied by factors (Factor), which are keys then.
 GgufFile to_model(Folder folder, const ReadOptions& options = {});
 
 /// The name that a folder's config.json gives the class of the model, "LlamaForCausalLM", whether

@@ -150,7 +150,8 @@ void MappedTensor::multiply(int64_t i, float* row) const {
   std::for_each(row, row + row_values(), [factor](float& value) { value *= factor; });
 }
 
-void MappedTensor::keep_order() {
+void MappedTensor::keep_in_place() {
+  factors.clear();
   heads.take_turns = false;
   const bool orders_only = edit == Edit::permute_q || edit == Edit::permute_k ||
                            edit == Edit::value_heads || edit == Edit::value_columns;

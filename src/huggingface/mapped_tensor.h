@@ -87,8 +87,9 @@ struct MappedTensor {
   /// GGUF's row i in f32; the source's type must be a plain one.
   void read_row(int64_t i, float* to) const;
 
-  /// Leaves rows of heads in the folder's order, for models that are read in place.
-  void keep_order();
+  /// Leaves rows of heads in the folder's order, and values without factors, for models that are
+  /// read in place.
+  void keep_in_place();
   /// Whether `tensor` has GGUF's values in GGUF's order.
   bool is_view() const { return edit == Edit::none && scales == nullptr && factors.empty(); }
 

@@ -82,6 +82,7 @@ class Mapper {
       for (const auto& rows : {config_.mapping->layer, config_.mapping->ffn}) {
         for (const TensorRow& row : rows) add(row, prefix, fmt::format("blk.{}.", il));
       }
+      if (config_.is_falcon_h1()) check_mixer_norm(prefix + "mamba.norm.weight");
       const bool has_experts = config_.n_expert > 0 && config_.has_experts_in(il);
       if (has_experts) add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
@@ -95,6 +96,15 @@ class Mapper {
   }
 
  private:
+  /// The tensor must be there exactly if config.json says so.
+  void check_mixer_norm(const std::string& name) {
+    if (config_.mamba2.normed) {
+      need(name);
+    } else if (const ShardTensor* norm = find(name)) {
+      bad(*norm, "is there, but mamba_rms_norm is false in config.json");
+    }
+  }
+
   void add_output(TensorRow embeddings, const std::string& root) {
     const FalconFactors& f = config_.factors;
     if (!config_.ties_embeddings) {

@@ -56,11 +56,13 @@ void read_stream_scales(const MetadataReader& reader, const Family& family, Mode
 void read_scales(const MetadataReader& reader, const Family& family, ModelConfig& c) {
   read_stream_scales(reader, family, c);
   if (family.logit_scale != LogitScale::none) {
-    const double scale = family.logit_scale == LogitScale::divides_if_given
-                             ? reader.positive("logit_scale", 1.0)
-                             : reader.positive("logit_scale");
-    c.logit_scale =
-        static_cast<float>(family.logit_scale == LogitScale::multiplies ? scale : 1.0 / scale);
+    const bool may_lack = family.logit_scale == LogitScale::divides_if_given ||
+                          family.logit_scale == LogitScale::multiplies_if_given;
+    const double scale =
+        may_lack ? reader.positive("logit_scale", 1.0) : reader.positive("logit_scale");
+    const bool multiplies = family.logit_scale == LogitScale::multiplies ||
+                            family.logit_scale == LogitScale::multiplies_if_given;
+    c.logit_scale = static_cast<float>(multiplies ? scale : 1.0 / scale);
   } else if (reader.has("logit_scale")) {
     fail(ErrorCode::kBadModel, "{}: {} is there, which architecture \"{}\" does not have",
          reader.file().path(), reader.key("logit_scale"), c.architecture);

@@ -271,7 +271,8 @@ constexpr std::array kOthers = {
            .models = "Falcon-H1",
            .make_layers = make_falcon_h1_layers,
            .own_keys = kMamba2Keys,
-           .rope = RopeLayout::neox},
+           .rope = RopeLayout::neox,
+           .logit_scale = LogitScale::multiplies_if_given},
 
     Family{.name = "deepseek2",
            .models = "DeepSeek V2, V2 Lite, V3 and R1, Kimi K2, Moonlight, GLM-4.7-Flash",

@@ -75,7 +75,7 @@ enum class RotatedLayers {
 };
 
 /// What is done with .logit_scale.
-enum class LogitScale { none, multiplies, divides, divides_if_given };
+enum class LogitScale { none, multiplies, multiplies_if_given, divides, divides_if_given };
 
 /// Whether the logits use the embedding matrix: allowed if the file has no output.weight, always,
 /// or never (a missing output.weight is then an error).

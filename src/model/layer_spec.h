@@ -45,6 +45,16 @@ struct Mamba2Spec {
   int64_t n_xbc() const { return n_values() + 2 * n_group * d_state; }
 };
 
+/// What results of a layer's matrices are multiplied by (muP, arXiv 2203.03466). All are 1 in files
+/// that have these factors in the matrices.
+struct LayerFactors {
+  float attention_out = 1.0f;
+  float gate = 1.0f, down = 1.0f;  // of the feed-forward network
+  // of a mixer of Mamba-2
+  float mixer_gate = 1.0f, mixer_x = 1.0f, mixer_b = 1.0f, mixer_c = 1.0f, mixer_step = 1.0f;
+  float mixer_out = 1.0f;
+};
+
 /// Sizes of multi-head latent attention (LatentAttention). Its state has one head, whose rows are
 /// the rotated part of the keys, and then `rank` values of which all heads make their keys and
 /// values.
@@ -89,6 +99,7 @@ struct LayerSpec {
   int64_t conv_kernel = 0;  // of a short convolution: tokens that it sees, its own included
   DeltaNetSpec delta_net;   // of linear attention
   Mamba2Spec mamba2;        // of a mixer of Mamba-2, by itself or beside attention
+  LayerFactors factors;     // those of queries, keys and values are in `scale` and attention_out
   LatentSpec latent;        // of latent attention
   StateShape state;         // what it remembers of a sequence
   int source = -1;          // with state.shared: the earlier layer whose rows it reads

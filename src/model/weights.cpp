@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "model/weights.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "format/gguf.h"
@@ -116,6 +118,24 @@ Tensor WeightLoader::transposed(const Tensor& w) {
     for (int64_t i = 0; i < n_out; ++i) column[i] = values[i * n_in + j];
     narrow(column.data(), n_out, type, out.at<std::byte>(j));
   }
+  return out;
+}
+
+Tensor WeightLoader::scaled(const Tensor& w, std::span<const RowsFactor> factors) {
+  if (std::all_of(factors.begin(), factors.end(),
+                  [](const RowsFactor& rows) { return rows.factor == 1.0f; })) {
+    return w;
+  }
+  const int64_t n = w.shape[1];
+  owned_.push_back(Buffer::host(w.numel() * sizeof(float), "weights"));
+  const Tensor out = owned_.back().view(DType::f32, {w.shape[0], n});
+  int64_t begin = 0;
+  for (const auto& [n_rows, factor] : factors) {
+    std::transform(w.at<const float>(begin), w.at<const float>(begin) + n_rows * n,
+                   out.at<float>(begin), [f = factor](float value) { return value * f; });
+    begin += n_rows;
+  }
+  SNAPKV_CHECK(begin == w.shape[0]);
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,13 @@ class WeightLoader {
   Tensor vectors(const std::string& name, int64_t n_rows, int64_t n, Presence presence);
   /// [n_in, n_out] of a matrix [n_out, n_in]: in its type, or in f16 if that is a block type.
   Tensor transposed(const Tensor& w);
+  /// Rows [n_rows, n] f32 times factors: the first `n_rows` of these are for so many rows, and so
+  /// on. Those of w itself if all factors are 1.
+  struct RowsFactor {
+    int64_t n_rows = 0;
+    float factor = 1.0f;
+  };
+  Tensor scaled(const Tensor& w, std::span<const RowsFactor> factors);
   /// [n] f32, all 1: of a norm without weights.
   Tensor ones(int64_t n);
   /// Throws Error{kBadModel} that says what is wrong with a tensor: "has type ...".

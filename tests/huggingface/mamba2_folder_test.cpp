@@ -91,7 +91,8 @@ TEST_F(Mamba2Folder, WhatIsNotSupportedIsNamed) {
 // GGUF has the factors of config.json in the matrices.
 TEST_F(Mamba2Folder, FactorsAreInTheMatrices) {
   write("falcon_h1");
-  const GgufFile falcon = open();
+  const std::vector<float> expected = logits(folder_);
+  const GgufFile falcon = converted(DType::f32);
   const auto expect_factor = [&](const char* name, int64_t row, const char* source, double factor) {
     const Tensor& t = falcon.find_tensor(name)->tensor;
     const int64_t n = t.shape[1];
@@ -115,14 +116,27 @@ TEST_F(Mamba2Folder, FactorsAreInTheMatrices) {
     expect_factor("blk.0.ssm_in.weight", row, in, 1.25 * factor);
   }
   EXPECT_NE(falcon.find_tensor("blk.0.ffn_norm"), nullptr) << "whose name llama.cpp does not end";
+  EXPECT_FALSE(falcon.has("snapkv.falcon_h1.factors"));
+  const std::vector<float> actual = logits(file_);
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
+}
+
+// A folder that is read in place has them beside the matrices, which are not copied.
+TEST_F(Mamba2Folder, MatricesOfFalconsStayWhereTheyAre) {
+  write("falcon_h1-norm");
+  const GgufFile falcon = open();
+  EXPECT_TRUE(falcon.has("snapkv.falcon_h1.factors"));
+  for (const GgufTensor& t : falcon.tensors()) {
+    if (t.tensor.rank < 2 || t.tensor.shape[1] == 1) continue;
+    EXPECT_NE(t.part, GgufTensor::kNoFile) << t.name;
+  }
 }
 
 TEST_F(Mamba2Folder, FalconsWhoseOutputIsTheEmbeddingsHaveBoth) {
   write("falcon_h1-norm");
   ASSERT_EQ(golden_.at("config").at("tie_word_embeddings"), true);
   const std::vector<float> expected = logits(folder_);
-  EXPECT_NE(open().find_tensor("output.weight"), nullptr);
-  converted(DType::f32);
+  EXPECT_NE(converted(DType::f32).find_tensor("output.weight"), nullptr);
   const std::vector<float> actual = logits(file_);
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
   set_config({{"lm_head_multiplier", 2.5}});  // as the embeddings
@@ -141,7 +155,9 @@ TEST_F(Mamba2Folder, WhatFalconsDoNotSupportIsNamed) {
   refused({{"key_multiplier", 0}}, {"key_multiplier"});
   refused({{"attention_bias", true}}, {"attention_bias", "true"});
   refused({{"mamba_conv_bias", false}, {"mamba_rms_norm", true}, {"mamba_norm_before_gate", false}},
-          {"ssm_norm"});
+          {"model.layers.0.mamba.norm.weight", "missing"});
+  write("falcon_h1-norm");
+  refused({{"mamba_rms_norm", false}}, {"model.layers.0.mamba.norm.weight", "mamba_rms_norm"});
 }
 
 }  // namespace mamba2_folder_tests

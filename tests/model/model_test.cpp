@@ -268,6 +268,12 @@ TEST(ModelTest, SizesOfMamba2MixersAreChecked) {
   refused(falcon, "ssm.group_count", uint32_t{3}, {"time_step_rank = 4", "group_count = 3"});
   refused(falcon, "ssm.inner_size", uint32_t{33}, {"inner_size = 33", "time_step_rank = 4"});
   refused(falcon, "ssm.state_size", uint32_t{0}, {"0"});
+  for (const auto& factors : {std::vector<float>(11, 1.0f), std::vector<float>(12, 0.0f)}) {
+    TinyFile odd = file(falcon);
+    odd.metadata.erase("falcon-h1.attention.head_count_kv");
+    odd.set("snapkv.falcon_h1.factors", factors);
+    expect_mentions(load_error(odd), {"snapkv.falcon_h1.factors", "12 positive numbers"});
+  }
   TinyFile both = file(falcon);
   both.metadata.erase("falcon-h1.attention.head_count_kv");
   expect_mentions(load_error(both), {"blk.0.ssm_in.weight", "missing"});

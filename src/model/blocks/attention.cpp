@@ -27,7 +27,8 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
   out_ = {context,
           loader.matrix("attn_output", loader.config().n_embd, layer_.n_out(),
                         loader.family().output_bias),
-          normed ? loader.norm("post_attention_norm") : Norm()};
+          normed ? loader.norm("post_attention_norm") : Norm(), false,
+          layer_.factors.attention_out};
   plan_activations(context.activations);
   loader.ignore("attn_rot_embd");  // files of 2023; the table is recomputed
   loader.ignore("attention.rotary_emb.inv_freq");

@@ -6,14 +6,18 @@
 #include <utility>
 
 #include "backend/ops.h"
+#include "base/check.h"
 
 namespace snapkv {
 
-ResidualOutput::ResidualOutput(const BlockContext& context, Weight weight, Norm norm, bool begins)
-    : w(std::move(weight)), post_norm(std::move(norm)), begins_sum(begins) {
+ResidualOutput::ResidualOutput(const BlockContext& context, Weight weight, Norm norm, bool begins,
+                               float times)
+    : w(std::move(weight)), post_norm(std::move(norm)), factor(times), begins_sum(begins) {
   const ModelConfig& c = context.spec.config;
+  SNAPKV_CHECK(!begins_sum || factor == 1.0f);
   if (begins_sum) return;
-  if (post_norm || c.residual_scale != 1.0f) branch = context.activations.add("branch", c.n_embd);
+  if (post_norm || c.residual_scale != 1.0f || factor != 1.0f)
+    branch = context.activations.add("branch", c.n_embd);
 }
 
 void ResidualOutput::add_to(const Tensor& x, const Tensor& input, const BlockContext& context,
@@ -27,7 +31,7 @@ void ResidualOutput::add_to(const Tensor& x, const Tensor& input, const BlockCon
   const LinearCall call[] = {{&w, out}};
   pass.linear->apply(input, call);
   if (post_norm) normalize(*pass.backend, context.spec, post_norm, out, out);
-  ops::add(*pass.backend, x, out, context.spec.config.residual_scale);
+  ops::add(*pass.backend, x, out, context.spec.config.residual_scale * factor);
 }
 
 std::vector<SequenceRows> with_states_from(std::span<const SequenceRows> sequences,

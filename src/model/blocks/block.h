@@ -55,15 +55,18 @@ class FeedForward : public Block {
   virtual void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const = 0;
 };
 
-/// The end of a block: x += residual_scale * post_norm(W input), the norm where there is one.
+/// The end of a block: x += residual_scale * factor * post_norm(W input), the norm where there is
+/// one.
 struct ResidualOutput {
   Weight w;                 // [n_embd, n_in]
   Norm post_norm;           // [n_embd]
+  float factor = 1.0f;      // with begins_sum 1
   bool begins_sum = false;  // x = W input instead: what other parts of a block will be added to
   ActivationTensor branch;  // [n, n_embd], unless the product itself adds to x
 
   ResidualOutput() = default;
-  ResidualOutput(const BlockContext& context, Weight weight, Norm norm, bool begins_sum = false);
+  ResidualOutput(const BlockContext& context, Weight weight, Norm norm, bool begins_sum = false,
+                 float factor = 1.0f);
   void add_to(const Tensor& x, const Tensor& input, const BlockContext& context,
               const LayerPass& pass) const;
 };

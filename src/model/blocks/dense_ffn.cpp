@@ -9,7 +9,7 @@
 namespace snapkv {
 
 DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, LayerLoader& loader)
-    : context_(context), xielu_(part.xielu) {
+    : context_(context), xielu_(part.xielu), gate_factor_(loader.layer().factors.gate) {
   const Family& family = loader.family();
   const int64_t n_embd = loader.config().n_embd, n_ff = part.n_ff;
   const char* const kind = part.kind == FeedForwardKind::shared_expert ? "_shexp" : "";
@@ -35,7 +35,8 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
   const bool summed = part.kind == FeedForwardKind::shared_expert || part.beside;
   down_ = {context, matrix("ffn_down", n_embd, n_ff),
            normed && !summed ? loader.norm("post_ffw_norm") : Norm(),
-           normed && summed};  // what experts add has norms too: they are those of the sum
+           normed && summed,  // what experts add has norms too: they are those of the sum
+           loader.layer().factors.down};
   if (gate_) gate_out_ = context.activations.add("gate", n_ff);
   up_out_ = context.activations.add("up", n_ff);
   act_ = context.activations.add("act", n_ff, ActivationType::input);
@@ -56,6 +57,7 @@ void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass)
     const Tensor gate = pass.buffers->get(gate_out_, n);
     const LinearCall gate_up[] = {{&gate_, gate}, {&up_, up}};
     pass.linear->apply(normed, gate_up);
+    if (gate_factor_ != 1.0f) ops::scale(*pass.backend, gate, {&gate_factor_, 1});
     activate(gate, up, act, pass);
   } else {
     const LinearCall only_up[] = {{&up_, up}};

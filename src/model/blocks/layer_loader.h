@@ -2,6 +2,7 @@
 // LayerLoader: the tensors of one layer, by the names that they have after "blk.N.".
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,10 @@ class LayerLoader {
   }
   /// [n_in, n_out], as values of f32, f16 or bf16, of a matrix [n_out, n_in] of any type.
   Weight transposed(const Weight& matrix) { return {weights_.transposed(matrix.w), {}}; }
+  /// WeightLoader::scaled
+  Tensor scaled(const Tensor& w, std::initializer_list<WeightLoader::RowsFactor> factors) {
+    return weights_.scaled(w, {factors.begin(), factors.size()});
+  }
   /// [n_embd]; `name` without ".weight".
   Norm norm(const std::string& name, Presence presence = Presence::required) {
     return load_norm(spec_, weights_, prefix_ + name, presence);

@@ -4,6 +4,13 @@
 #include "backend/ops.h"
 
 namespace snapkv {
+namespace {
+
+void scale_by(const Tensor& x, float factor, const LayerPass& pass) {
+  if (factor != 1.0f) ops::scale(*pass.backend, x, {&factor, 1});
+}
+
+}  // namespace
 
 Mamba2Mixer::Mamba2Mixer(const BlockContext& context, LayerLoader& loader)
     : context_(context), layer_(loader.layer()) {
@@ -17,7 +24,13 @@ Mamba2Mixer::Mamba2Mixer(const BlockContext& context, LayerLoader& loader)
   if (s.normed) {
     norm_.weight = loader.rows("ssm_norm.weight", s.n_group, s.n_values() / s.n_group);
   }
-  out_ = {context, loader.matrix("ssm_out", loader.config().n_embd, s.n_values()), Norm()};
+  const LayerFactors& factors = layer_.factors;
+  const int64_t n_part = s.n_group * s.d_state;  // of B and of C
+  conv_.w = loader.scaled(
+      conv_.w,
+      {{s.n_values(), factors.mixer_x}, {n_part, factors.mixer_b}, {n_part, factors.mixer_c}});
+  out_ = {context, loader.matrix("ssm_out", loader.config().n_embd, s.n_values()), Norm(), false,
+          factors.mixer_out};
   plan_activations(context.activations);
 }
 
@@ -49,10 +62,12 @@ void Mamba2Mixer::project(const Tensor& normed, const Tensor& xbc, const Tensor&
   const LinearCall calls[] = {{&xbc_, xbc}, {&step_, step}, {&gate_, gate}};
   if (n_gates == n) {
     pass.linear->apply(normed, calls);
-    return;
+  } else {
+    pass.linear->apply(normed, std::span(calls).first(2));
+    if (n_gates > 0) pass.linear->apply(normed.slice(n - n_gates, n), std::span(calls).last(1));
   }
-  pass.linear->apply(normed, std::span(calls).first(2));
-  if (n_gates > 0) pass.linear->apply(normed.slice(n - n_gates, n), std::span(calls).last(1));
+  scale_by(step, layer_.factors.mixer_step, pass);  // those of x, B and C are in the convolution
+  if (n_gates > 0) scale_by(gate, layer_.factors.mixer_gate, pass);
 }
 
 /// What comes out of the heads' states, [n, n_values].

@@ -2,6 +2,7 @@
 #include "model/families/mamba2_hybrids.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,39 @@ bool has_mixer_norms(const MetadataReader& reader, int64_t n_layer) {
   return false;
 }
 
+/// What a folder that is read in place has beside its matrices, one number each: attention_in,
+/// keys, attention_out, gate, down, mixer_in, mixer_out, and of the mixer's gates, x, B, C and
+/// steps. Empty in a file, which has these factors in the matrices.
+std::vector<double> read_falcon_factors(const GgufFile& file) {
+  constexpr const char* kKey = "snapkv.falcon_h1.factors";
+  constexpr int64_t kNumber = 12;
+  const auto it = file.metadata().find(kKey);
+  if (it == file.metadata().end()) return {};
+  const auto* factors = std::get_if<std::vector<double>>(&it->second.value);
+  const bool usable = factors != nullptr && std::ssize(*factors) == kNumber &&
+                      std::all_of(factors->begin(), factors->end(),
+                                  [](double f) { return std::isfinite(f) && f > 0; });
+  if (usable) return *factors;
+  fail(ErrorCode::kBadModel, "{}: {} must be an array of {} positive numbers", file.path(), kKey,
+       kNumber);
+}
+
+/// Queries, keys and values are linear in what attention reads, and scores in queries and keys.
+void set_factors(const std::vector<double>& f, LayerSpec& layer) {
+  if (f.empty()) return;
+  const double attention_in = f[0], keys = f[1], mixer_in = f[5];
+  layer.scale = static_cast<float>(layer.scale * attention_in * attention_in * keys);
+  layer.factors = {.attention_out = static_cast<float>(attention_in * f[2]),
+                   .gate = static_cast<float>(f[3]),
+                   .down = static_cast<float>(f[4]),
+                   .mixer_gate = static_cast<float>(mixer_in * f[7]),
+                   .mixer_x = static_cast<float>(mixer_in * f[8]),
+                   .mixer_b = static_cast<float>(mixer_in * f[9]),
+                   .mixer_c = static_cast<float>(mixer_in * f[10]),
+                   .mixer_step = static_cast<float>(mixer_in * f[11]),
+                   .mixer_out = static_cast<float>(f[6])};
+}
+
 }  // namespace
 
 void make_granite_hybrid_layers(const MetadataReader& reader, ModelSpec& spec) {
@@ -120,12 +154,14 @@ void make_nemotron_h_layers(const MetadataReader& reader, ModelSpec& spec) {
 void make_falcon_h1_layers(const MetadataReader& reader, ModelSpec& spec) {
   LayerSpec mamba2 = mamba2_layer(reader);
   mamba2.mamba2.normed = has_mixer_norms(reader, spec.config.n_layer);
+  const std::vector<double> factors = read_falcon_factors(reader.file());
   for (const Heads& heads : read_heads(reader, spec.config, true)) {
     LayerSpec layer = full_attention_layer(reader, spec, heads);
     layer.mixer = TokenMixerKind::attention_and_mamba2;
     layer.mamba2 = mamba2.mamba2;
     layer.conv_kernel = mamba2.conv_kernel;
     layer.state.n_recurrent = mamba2.state.n_recurrent;
+    set_factors(factors, layer);
     spec.layers.push_back(layer);
   }
 }
