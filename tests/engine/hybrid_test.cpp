@@ -219,6 +219,47 @@ TEST_P(HybridTest, ACancelledTurnLeavesTheSessionAsItWas) {
   EXPECT_EQ(copy(session.logits()), copy(other.logits()));
 }
 
+// With kv_refresh a turn sees every row again, and states go on from the turn before.
+TEST_P(HybridTest, ATurnIsReadAsOnePromptWouldBe) {
+  SessionOptions options = snapkv_options(60);
+  options.kv_refresh = true;
+  Session turns(hybrid(), options), whole(hybrid(), options);
+  const std::vector<int32_t> first = text(150, 1), second = text(40, 2);
+  turns.prefill(first);
+  turns.prefill(second);
+  whole.prefill(joined(first, second));
+  EXPECT_LT(max_difference(turns.logits(), whole.logits()), 3e-4);
+  EXPECT_EQ(turns.stats().kv_bytes_used, whole.stats().kv_bytes_used);
+  for (const int32_t id : text(10, 3)) {
+    turns.decode(id);
+    whole.decode(id);
+    EXPECT_LT(max_difference(turns.logits(), whole.logits()), 3e-4);
+  }
+}
+
+// Where a layer has rows beside its state, decoding chooses from the rows again and the state
+// stays.
+TEST_P(HybridTest, RowsAreChosenAgainWhileDecoding) {
+  SessionOptions options = snapkv_options(40);
+  options.kv_decode_limit = 60;
+  Session limited(hybrid(), options), full(hybrid(), full_options());
+  limited.prefill(text(150, 1));
+  full.prefill(text(150, 1));
+  for (const int32_t id : text(90, 2)) {
+    limited.decode(id);
+    full.decode(id);
+  }
+  EXPECT_GE(limited.stats().n_recompressed, 3);
+  const ModelInfo& info = hybrid()->info();
+  size_t most = 0;
+  for (int il = 0; il < info.n_layer; ++il) {
+    const int64_t n_rows = info.layers[il].compressed ? 60 : 240;
+    most += kv_layer_bytes(info, options.kv_type, il, n_rows);
+  }
+  EXPECT_LE(limited.stats().kv_bytes_used, most);
+  EXPECT_LT(limited.stats().kv_bytes_used, full.stats().kv_bytes_used);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, HybridTest,
                          testing::Values("lfm2", "qwen35-draft", "nemotron_h", "falcon-h1"),
                          [](const auto& param) { return std::string(param.param).substr(0, 4); });
