@@ -110,6 +110,14 @@ bool chooses_rows(const CompressSettings& s) {
                      [](const std::string& option) { return option.starts_with("--kv-"); });
 }
 
+/// Whether some layer has a state whose size does not depend on the tokens.
+bool has_fixed_states(const ModelInfo& info) {
+  for (int64_t il = 0; il < info.n_layer; ++il) {
+    if (kv_layer_bytes(info, DType::f16, il, 0) > 0) return true;
+  }
+  return false;
+}
+
 /// Why a file may be larger than a full cache.
 std::string why_file_is_larger(const ModelInfo& info) {
   const auto has = [&](AttentionKind kind) {
@@ -122,9 +130,8 @@ std::string why_file_is_larger(const ModelInfo& info) {
         ": layers with sliding windows keep their last rows only, and the file holds every row, "
         "for "
         "any question";
-  } else if (has(AttentionKind::none)) {
-    text +=
-        ", which also holds states of the layers without attention, for questions to go on from";
+  } else if (has_fixed_states(info)) {
+    text += ", which also holds states of recurrent layers, for questions to go on from";
   }
   return text;
 }
