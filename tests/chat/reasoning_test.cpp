@@ -50,6 +50,18 @@ TEST(Reasoning, IsTheSameForAllPieces) {
       {"<|assistant|><think>\n\n</think>\n\n", "Hi", "Hi"},
       {"<|assistant|><think>\n", "hm</think>Hi <reasoning>", "(hm</think>)Hi <reasoning>"},
       {"", "<<think>a</think>", "<<think>a</think>"},
+      {"", "<|channel>thought\na<channel|>b", "(<|channel>thought\na<channel|>)b"},
+      {"<|channel>thought\n<channel|>", "b", "b"},
+      {"", "<|inner_prefix|>a<|inner_suffix|>b", "(<|inner_prefix|>a<|inner_suffix|>)b"},
+      // Tags around the answer's text.
+      {"", "<|START_THINKING|>a<|END_THINKING|>\n<|START_RESPONSE|>b <|c<|END_RESPONSE|>",
+       "(<|START_THINKING|>a<|END_THINKING|>\n<|START_RESPONSE|>)b <|c(<|END_RESPONSE|>"},
+      {"<|START_THINKING|><|END_THINKING|>", "<|START_RESPONSE|>b<|END_RESPONSE|>",
+       "(<|START_RESPONSE|>)b(<|END_RESPONSE|>"},
+      {"", "<think>a</think><response>b</response>", "(<think>a</think><response>)b(</response>"},
+      {"", "<think>a</think> b</response>", "(<think>a</think>) b</response>"},
+      {"", "<think>a</think>\n", "(<think>a</think>)\n"},
+      {"", "<response>b</response>", "<response>b</response>"},
   };
   for (const auto& c : cases) {
     for (size_t n = 1; n <= c.text.size() + 1; ++n) {
@@ -81,6 +93,13 @@ TEST(Reasoning, HoldsBackNoMoreThanATag) {
   EXPECT_EQ(all, " <this>");
   stream.push("<thi");
   EXPECT_EQ(all, " <this><thi");
+}
+
+TEST(Reasoning, EndsWhereThePromptHasBegunIt) {
+  EXPECT_EQ(reasoning_end("<|assistant|><think>\n"), "</think>\n\n");
+  EXPECT_EQ(reasoning_end("<|assistant|><think>"), "\n</think>\n\n");
+  EXPECT_EQ(reasoning_end("<|assistant|>"), "");
+  EXPECT_EQ(reasoning_end("<think>\n</think>"), "");
 }
 
 }  // namespace
