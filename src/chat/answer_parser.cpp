@@ -16,7 +16,7 @@ constexpr std::string_view kBetween = "\n\n";
 AnswerParser::AnswerParser(const AnswerSyntax& syntax)
     : functions_(syntax.functions),
       has_reasoning_(syntax.has_reasoning),
-      tools_(syntax.tools, functions_, syntax.one_call, callbacks()),
+      tools_(syntax.tools, functions_, syntax.one_call, syntax.prompt_end, callbacks()),
       reasoning_(syntax.prompt_end, [this](std::string_view text, ReasoningStream::Part part) {
         if (part == ReasoningStream::Part::reasoning) add_reasoning(text);
         if (part == ReasoningStream::Part::answer) add_answer(text);

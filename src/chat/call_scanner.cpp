@@ -39,7 +39,7 @@ bool CallScanner::push(char c) {
       }
       const Json key = Json::parse(text_, nullptr, false);
       if (!key.is_string()) return fail();
-      role_ = key == "name"                               ? Role::name
+      role_ = key == "name" || key == "tool_name"         ? Role::name
               : key == "arguments" || key == "parameters" ? Role::arguments
                                                           : Role::other;
       if ((role_ == Role::name && has_name_) || (role_ == Role::arguments && has_arguments_)) {

@@ -9,10 +9,13 @@
 
 #include "base/chat_part.h"
 #include "base/check.h"
+#include "chat/call_history.h"
+#include "chat/call_syntax.h"
 #include "chat/field_error.h"
 #include "chat/harmony.h"
 #include "chat/harmony_prompt.h"
 #include "chat/message_forms.h"
+#include "chat/reasoning.h"
 
 namespace snapkv::chat {
 namespace {
@@ -118,23 +121,44 @@ RenderedChat render(const Conversation& conversation, const ConversationDefaults
     fit_harmony_messages(messages, warnings);
     fit_harmony_effort(variables);
   }
-  const bool is_generic = has_tools && tool_format(tmpl.source()) == ToolFormat::none;
-  if (is_generic || (has_calls(messages) && !writes_calls(tmpl.source()))) {
-    messages = calls_as_text(messages);
+  const ToolFormat format = tool_format(tmpl.source());
+  const bool is_generic = has_tools && format == ToolFormat::none;
+  const bool describes = has_tools && (is_generic || !shows_tools(tmpl.source()));
+  if (describes) {
     warnings.emplace_back(
-        "tools: the chat template writes none: they are text of the messages "
-        "(generic format)");
-  }
-  if (is_generic) {
-    describe_tools(messages, conversation.tools.list);
+        is_generic ? "tools: the chat template writes none: they are text of the messages "
+                     "(generic format)"
+                   : "tools: the chat template writes none: the system message describes them");
   } else if (has_tools) {
     variables["tools"] =
         is_harmony ? harmony_tools(conversation.tools.list) : conversation.tools.list;
+  }
+  if (!describes) {
+    fit_tools(tmpl, has_tools ? conversation.tools.list : Json::array(), messages, variables);
+  }
+  const CallSyntax& generic = *find_syntax(ToolFormat::generic);
+  const CallSyntax* const syntax = find_syntax(format);
+  const bool has_text_calls = has_calls(messages) && format == ToolFormat::none &&
+                              (is_generic || !writes_calls(tmpl.source()));
+  if (has_text_calls) {
+    messages = calls_as_text(messages, generic, /*user_results=*/true);
+    if (!is_generic) {
+      warnings.emplace_back(
+          "tools: the chat template writes none: they are text of the messages (generic format)");
+    }
+  } else if (has_calls(messages) && !is_harmony) {
+    messages =
+        fit_calls(tmpl, variables, messages, syntax == nullptr ? generic : *syntax, warnings);
+  }
+  if (describes) {
+    describe_tools(messages, conversation.tools.list, is_generic ? generic : *syntax);
   }
   RenderedChat chat = render_in_any_form(tmpl, variables, messages, continues, warnings);
   if (is_harmony) {
     chat.text += harmony_opening(is_generic ? Tools{} : conversation.tools,
                                  conversation.answers_at_once, continues);
+  } else if (conversation.answers_at_once && !continues) {
+    chat.text += reasoning_end(chat.text);
   }
   return chat;
 }
@@ -165,7 +189,7 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
   DocumentForm form = document.file.form;
   Json messages = conversation.messages;
   if (has_calls(messages) && !writes_calls(form.template_source)) {
-    messages = calls_as_text(messages);
+    messages = calls_as_text(messages, *find_syntax(ToolFormat::generic), /*user_results=*/true);
   }
   if (conversation.template_variables.empty()) {
     return question_after(form, messages, conversation.answers_at_once);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "chat/call_syntax.h"
 #include "chat/python_calls.h"
 #include "chat/text_parts.h"
 
@@ -63,9 +64,8 @@ void FormReader::finish() {
 bool FormReader::push_mark(char c, bool (FormReader::*other)(char c)) {
   const auto marks = state_ == State::between ? form_.marks : form_.name_marks;
   std::string text = rest_ + c;
-  const bool begins = std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) {
-    return mark.starts_with(text);
-  });
+  const bool begins = std::any_of(marks.begin(), marks.end(),
+                                  [&](std::string_view mark) { return mark.starts_with(text); });
   if (begins) {
     rest_ = std::move(text);
     const bool is_mark = std::find(marks.begin(), marks.end(), rest_) != marks.end();
@@ -132,10 +132,11 @@ bool FormReader::push_name(char c) {
 
 bool FormReader::begin_arguments(char c) {
   if (c == '{') return begin_value(ValueScanner::Holds::arguments, "{");
-  if (form_.opening != ParameterScanner::kBegin || c != '<') return false;
-  parameters_ = std::make_unique<ParameterScanner>(functions_);
+  const ParameterTags& tags = find_syntax(ToolFormat::coder)->tags;
+  if (form_.opening != tags.name_begin || c != '<') return false;
+  parameters_ = std::make_unique<ParameterScanner>(functions_, tags);
   state_ = State::parameters;
-  for (const char each : std::string(ParameterScanner::kBegin) + name_ + ">") {
+  for (const char each : std::string(tags.name_begin) + name_ + std::string(tags.name_end)) {
     (void)parameters_->push(each);
   }
   return push_parameters(c);

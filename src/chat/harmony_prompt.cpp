@@ -49,7 +49,6 @@ std::optional<Json> take_result(std::vector<Json>& results, const std::string& c
 /// Adds a message for each of the calls, followed by its result.
 void add_calls(const Json& message, std::vector<Json> results, Json& all) {
   Json one = message;
-  join_thinking(one);
   for (const Json& call : message["tool_calls"]) {
     one["tool_calls"] = Json::array({call});
     all.push_back(one);
@@ -58,6 +57,17 @@ void add_calls(const Json& message, std::vector<Json> results, Json& all) {
   }
   for (Json& rest : results) all.push_back(std::move(rest));
 }
+
+bool has_late_system(const Json& messages) {
+  for (size_t i = 1; i < messages.size(); ++i) {
+    if (messages[i].value("role", "") == "system") return true;
+  }
+  return false;
+}
+
+constexpr const char* kCall = "<|channel|>commentary to=functions.";
+
+}  // namespace
 
 Json one_call_a_message(const Json& messages) {
   Json all = Json::array();
@@ -75,17 +85,6 @@ Json one_call_a_message(const Json& messages) {
   return all;
 }
 
-bool has_late_system(const Json& messages) {
-  for (size_t i = 1; i < messages.size(); ++i) {
-    if (messages[i].value("role", "") == "system") return true;
-  }
-  return false;
-}
-
-constexpr const char* kCall = "<|channel|>commentary to=functions.";
-
-}  // namespace
-
 void fit_harmony_messages(Json& messages, std::vector<std::string>& warnings) {
   if (has_late_system(messages)) {
     messages = system_as_user(messages, /*keeps_first=*/true);
@@ -94,6 +93,10 @@ void fit_harmony_messages(Json& messages, std::vector<std::string>& warnings) {
         "part of the user's");
   }
   messages = one_call_a_message(messages);
+  for (Json& message : messages) {
+    const auto calls = message.find("tool_calls");
+    if (calls != message.end() && !calls->empty()) join_thinking(message);
+  }
 }
 
 Json harmony_tools(const Json& tools) {

@@ -18,6 +18,9 @@ namespace snapkv::chat {
 /// of the user's, which is added to `warnings`.
 void fit_harmony_messages(Json& messages, std::vector<std::string>& warnings);
 
+/// Each call of a message becomes a message of its own, followed by its result.
+Json one_call_a_message(const Json& messages);
+
 /// The template needs a description of each tool, and texts as the defaults of choices.
 Json harmony_tools(const Json& tools);
 

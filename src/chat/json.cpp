@@ -50,6 +50,20 @@ Json parse_held(std::string_view text) {
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
+void append_escaped(std::string& json, std::string_view text) {
+  constexpr std::string_view kSpecial = "\"\\\n\t\r\b\f", kLetters = "\"\\ntrbf";
+  for (const char c : text) {
+    if (const size_t i = kSpecial.find(c); i != std::string_view::npos) {
+      json += '\\';
+      json += kLetters[i];
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      json += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      json += c;
+    }
+  }
+}
+
 std::string to_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

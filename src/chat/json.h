@@ -32,6 +32,9 @@ JsonExtent extent_of(std::string_view text);
 /// JSON or exceeds the limits.
 Json parse_held(std::string_view text);
 
+/// Appends part of a JSON string; parts may begin and end inside a character.
+void append_escaped(std::string& json, std::string_view text);
+
 /// Returns the JSON on one line; bytes that are not UTF-8 become U+FFFD.
 std::string to_text(const Json& json);
 

@@ -30,29 +30,31 @@ void add_text(Json& messages, const char* role, const std::string& text, const c
   messages.back()["content"] = all;
 }
 
-std::string call_text(const Json& call) {
-  const Json& function = call["function"];
-  return "<tool_call>\n" +
-         to_text({{"name", function["name"]}, {"arguments", function["arguments"]}}) +
-         "\n</tool_call>";
-}
-
 constexpr const char* kBeforeTools =
     "You can call functions to help with the user's request. These are the functions, one JSON "
     "object a line:\n<tools>\n";
-constexpr const char* kAfterTools =
-    "</tools>\n\nTo call a function, write a JSON object with its name and arguments between "
+constexpr const char* kGenericCall =
+    "To call a function, write a JSON object with its name and arguments between "
     "<tool_call> and </tool_call>, and nothing after it:\n<tool_call>\n{\"name\": FUNCTION, "
     "\"arguments\": OBJECT}\n</tool_call>\nThe result comes back between <tool_response> and "
-    "</tool_response>. Where no function is needed, answer the user.";
+    "</tool_response>.";
+
+/// How to write calls in this format.
+std::string call_description(const CallSyntax& syntax) {
+  if (syntax.format == ToolFormat::generic) return kGenericCall;
+  const Json example = {{"function", {{"name", "FUNCTION"}, {"arguments", {{"KEY", "VALUE"}}}}}};
+  return "To call functions, write this, with one such part for each call, and nothing after "
+         "it:\n" +
+         write_calls(syntax, Json::array({example})) + "\nThe results come back then.";
+}
 
 }  // namespace
 
-Json calls_as_text(const Json& messages) {
+Json calls_as_text(const Json& messages, const CallSyntax& syntax, bool user_results) {
   Json all = Json::array();
   bool after_result = false;  // the last message holds results
   for (const Json& message : messages) {
-    const bool is_result = message["role"] == "tool";
+    const bool is_result = user_results && message["role"] == "tool";
     if (is_result) {
       const std::string text = "<tool_response>\n" + content_of(message) + "\n</tool_response>";
       if (after_result) {
@@ -66,7 +68,7 @@ Json calls_as_text(const Json& messages) {
       Json plain = message;
       std::string text = content_of(message);
       if (const auto calls = message.find("tool_calls"); calls != message.end()) {
-        for (const Json& call : *calls) append(text, call_text(call), "\n");
+        append(text, write_calls(syntax, *calls), "\n");
       }
       plain.erase("tool_calls");
       plain["content"] = text;
@@ -77,10 +79,11 @@ Json calls_as_text(const Json& messages) {
   return all;
 }
 
-void describe_tools(Json& messages, const Json& tools) {
+void describe_tools(Json& messages, const Json& tools, const CallSyntax& syntax) {
   std::string text = kBeforeTools;
   for (const Json& tool : tools) text += to_text(tool) + "\n";
-  text += kAfterTools;
+  text +=
+      "</tools>\n\n" + call_description(syntax) + " Where no function is needed, answer the user.";
   if (messages.empty() || messages[0]["role"] != "system") {
     messages.insert(messages.begin(), Json{{"role", "system"}, {"content", text}});
     return;

@@ -3,17 +3,18 @@
 // (the generic format), and system messages as part of the user's.
 #pragma once
 
+#include "chat/call_syntax.h"
 #include "chat/json.h"
 
 namespace snapkv::chat {
 
-/// Calls of the assistant become text, <tool_call>{"name": ..., "arguments": ...}</tool_call>, and
-/// messages of tools become the user's, with <tool_response> around each result.
-Json calls_as_text(const Json& messages);
+/// Calls of the assistant become text, as `syntax` writes them. `user_results`: messages of tools
+/// become the user's, with <tool_response> around each result.
+Json calls_as_text(const Json& messages, const CallSyntax& syntax, bool user_results);
 
-/// Describes the tools, and how to call them, at the end of the system message, which is added
-/// where there is none.
-void describe_tools(Json& messages, const Json& tools);
+/// Describes the tools, and how to call them in this format, at the end of the system message,
+/// which is added where there is none.
+void describe_tools(Json& messages, const Json& tools, const CallSyntax& syntax);
 
 /// System messages become part of the user's next message (of the last one, where none follows),
 /// for templates that have no place for them there. `keeps_first`: all that stand at the beginning

@@ -12,29 +12,12 @@
 namespace snapkv::chat {
 namespace {
 
-constexpr std::string_view kParameter = "<parameter=", kFunctionEnd = "</function>",
-                           kValueEnd = "\n</parameter>";
 constexpr size_t kMostParameterName = 256;  // limit for the bytes of a name or key
 
 std::string trimmed(const std::string& text) {
   const auto begin = std::find_if_not(text.begin(), text.end(), is_space);
   const auto end = std::find_if_not(text.rbegin(), std::make_reverse_iterator(begin), is_space);
   return {begin, end.base()};
-}
-
-/// Appends part of a JSON string; parts may begin and end inside a character.
-void append_escaped(std::string& json, std::string_view text) {
-  constexpr std::string_view kSpecial = "\"\\\n\t\r\b\f", kLetters = "\"\\ntrbf";
-  for (const char c : text) {
-    if (const size_t i = kSpecial.find(c); i != std::string_view::npos) {
-      json += '\\';
-      json += kLetters[i];
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      json += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      json += c;
-    }
-  }
 }
 
 }  // namespace
@@ -44,31 +27,20 @@ bool ParameterScanner::push(char c) {
     case State::begin:
       if (text_.empty() && is_space(c)) return true;
       text_ += c;
-      if (!kBegin.starts_with(text_)) return fail();
-      if (text_ == kBegin) {
+      if (!tags_.name_begin.starts_with(text_)) return fail();
+      if (text_ == tags_.name_begin) {
         text_.clear();
         state_ = State::name;
       }
       return true;
     case State::name:
-    case State::key: {
-      if (c != '>') {
-        text_ += c;
-        return (c != '\n' && text_.size() <= kMostParameterName) || fail();
-      }
-      const std::string read = trimmed(std::exchange(text_, {}));
-      if (read.empty()) return fail();
-      if (state_ == State::key) {
-        begin_value(read);
-        return true;
-      }
-      name_ = read;
-      has_name_ = true;
-      state_ = State::between;
-      return true;
-    }
+      return push_name(c);
+    case State::key:
+      return push_key(c);
     case State::between:
       return push_between(c);
+    case State::value_begin:
+      return push_value_begin(c);
     case State::value:
       return push_value(c);
     case State::json:
@@ -76,6 +48,44 @@ bool ParameterScanner::push(char c) {
     default:
       return false;
   }
+}
+
+/// A name ends with its tag or, where there is none, with its line or the next tag.
+bool ParameterScanner::push_name(char c) {
+  const bool has_end = !tags_.name_end.empty();
+  const bool ends = !has_end && (c == '<' || (c == '\n' && !trimmed(text_).empty()));
+  if (!ends) {
+    text_ += c;
+    if (!has_end) return text_.size() <= kMostParameterName || fail();
+    if (!text_.ends_with(tags_.name_end)) {
+      return (c != '\n' && text_.size() <= kMostParameterName) || fail();
+    }
+    text_.resize(text_.size() - tags_.name_end.size());
+  }
+  name_ = trimmed(std::exchange(text_, {}));
+  if (name_.empty()) return fail();
+  has_name_ = true;
+  state_ = State::between;
+  return !ends || push_between(c);
+}
+
+bool ParameterScanner::push_key(char c) {
+  text_ += c;
+  JsonTypes types = kAllTypes;
+  std::string_view end = tags_.key_end;
+  if (!tags_.no_string_end.empty()) {
+    types = kString;
+    if (text_.ends_with(tags_.no_string_end)) {
+      types = kAllTypes & ~kString;
+      end = tags_.no_string_end;
+    }
+  }
+  if (!text_.ends_with(end)) return (c != '\n' && text_.size() <= kMostParameterName) || fail();
+  text_.resize(text_.size() - end.size());
+  const std::string key = trimmed(std::exchange(text_, {}));
+  if (key.empty()) return fail();
+  begin_value(key, types);
+  return true;
 }
 
 bool ParameterScanner::push_between(char c) {
@@ -86,15 +96,26 @@ bool ParameterScanner::push_between(char c) {
     return push_json(c);
   }
   text_ += c;
-  if (text_ == kParameter && !json_) {
+  if (text_ == tags_.key_begin && !json_) {
     state_ = State::key;
-  } else if (text_ == kFunctionEnd) {
+  } else if (text_ == tags_.end) {
     close();
     state_ = State::complete;
   } else {
-    return kParameter.starts_with(text_) || kFunctionEnd.starts_with(text_) || fail();
+    return tags_.key_begin.starts_with(text_) || tags_.end.starts_with(text_) || fail();
   }
   text_.clear();
+  return true;
+}
+
+bool ParameterScanner::push_value_begin(char c) {
+  if (text_.empty() && is_space(c)) return true;
+  text_ += c;
+  if (!tags_.value_begin.starts_with(text_)) return fail();
+  if (text_ == tags_.value_begin) {
+    text_.clear();
+    state_ = State::value;
+  }
   return true;
 }
 
@@ -109,7 +130,7 @@ bool ParameterScanner::push_json(char c) {
 
 bool ParameterScanner::push_value(char c) {
   text_ += c;
-  if (c == '>' && text_.ends_with(kValueEnd.substr(1))) end_value();
+  if (c == '>' && text_.ends_with(tags_.value_end)) end_value();
   return true;
 }
 
@@ -128,15 +149,15 @@ void ParameterScanner::close() {
   }
 }
 
-void ParameterScanner::begin_value(const std::string& key) {
+void ParameterScanner::begin_value(const std::string& key, JsonTypes types) {
   const auto function = functions_.find(name_);
-  types_ = kAllTypes;
-  if (function != functions_.end()) {
+  types_ = types;
+  if (types == kAllTypes && function != functions_.end()) {
     types_ = schema_types(parameter_schema(function->second, key), function->second);
   }
   key_ = (n_parameters_ == 0 ? "{" : ", ") + to_text(Json(key)) + ": ";
   n_shown_ = 0;
-  state_ = State::value;
+  state_ = tags_.value_begin.empty() ? State::value : State::value_begin;
   if (types_ != kString) return;
   arguments_ += key_ + '"';
   ++n_parameters_;
@@ -144,8 +165,12 @@ void ParameterScanner::begin_value(const std::string& key) {
 
 std::string_view ParameterScanner::certain_text() const {
   std::string_view text = text_;
-  text.remove_suffix(std::max(begun_mark(text, kValueEnd), begun_mark(text, kValueEnd.substr(1))));
-  if (text.starts_with('\n')) text.remove_prefix(1);  // the format puts a newline there
+  size_t n_held = begun_mark(text, tags_.value_end);
+  if (tags_.padded) {  // the line break before the tag belongs to the format, as the first one does
+    n_held = std::max(n_held, begun_mark(text, "\n" + std::string(tags_.value_end)));
+  }
+  text.remove_suffix(n_held);
+  if (tags_.padded && text.starts_with('\n')) text.remove_prefix(1);
   return text;
 }
 
@@ -157,9 +182,11 @@ void ParameterScanner::show_text(std::string_view text) {
 
 void ParameterScanner::end_value() {
   std::string_view text = text_;
-  text.remove_suffix(kValueEnd.size() - 1);
-  if (text.starts_with('\n')) text.remove_prefix(1);
-  if (text.ends_with('\n')) text.remove_suffix(1);
+  text.remove_suffix(tags_.value_end.size());
+  if (tags_.padded) {
+    if (text.starts_with('\n')) text.remove_prefix(1);
+    if (text.ends_with('\n')) text.remove_suffix(1);
+  }
   if (types_ == kString) {
     show_text(text);
     arguments_ += '"';
@@ -175,7 +202,7 @@ void ParameterScanner::finish() {
   if (state_ == State::json) arguments_ = json_->text();
   if (state_ != State::value || types_ != kString) return;
   std::string_view text = text_;
-  if (text.starts_with('\n')) text.remove_prefix(1);
+  if (tags_.padded && text.starts_with('\n')) text.remove_prefix(1);
   show_text(text);
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Grammars for calls: those that must be made, and those that may follow a text or stand in the
-// place of an answer. Marks that are control tokens (Mistral's [TOOL_CALLS]) are in no grammar;
-// ToolStream knows calls without them.
+// place of an answer, in the words of a format's row (call_syntax.h). Marks may be control tokens:
+// GrammarVocabulary knows those of call_marks().
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 
+#include "chat/call_syntax.h"
 #include "chat/field_error.h"
 #include "chat/harmony_prompt.h"
+#include "chat/literal_grammar.h"
 #include "chat/parameter_grammar.h"
 #include "chat/tool_schemas.h"
 #include "chat/tools.h"
@@ -22,22 +24,69 @@ constexpr std::string_view kRecipientMark = "to=functions.", kMessageMark = "<|m
 /// Calls after a text: models that are small go on and on.
 constexpr int kMostFreeCalls = 8;
 
-/// Returns the rule `name` for a call of one function, and the rules of its arguments.
-std::string call_rules(const Json& function, const std::string& name, const char* arguments,
-                       ToolSchemas& schemas) {
-  const auto called = function["name"].get<std::string>();
-  const std::string rule = name + "-arguments";
+/// The schema of a function's arguments as the rule `rule`.
+std::string argument_rules(const Json& function, const std::string& rule, ToolSchemas& schemas) {
   try {
-    return fmt::format("{} ::= \"{{\\\"name\\\": \\\"{}\\\", \\\"{}\\\": \" {} \"}}\"\n", name,
-                       called, arguments, rule) +
-           schemas.rules(function["parameters"], called, rule);
+    return schemas.rules(function["parameters"], function["name"].get<std::string>(), rule);
   } catch (const Error& e) {
     throw FieldError("tools", fmt::format("'tools': the parameters of {}", e.what()));
   }
 }
 
+/// Returns the rule `name` for a call that is a JSON object.
+std::string object_call_rules(const CallSyntax& syntax, const Json& function,
+                              const std::string& name, ToolSchemas& schemas) {
+  const std::string rule = name + "-arguments";
+  const std::string id = syntax.id_key.empty()
+                             ? ""
+                             : fmt::format(R"({} [0-9]{{1,3}} "\", " )",
+                                           gbnf_literal(fmt::format("\"{}\": \"", syntax.id_key)));
+  const std::string head =
+      fmt::format(R"("{}": "{}", "{}": )", syntax.name_key,
+                  function["name"].get_ref<const std::string&>(), syntax.arguments_key);
+  return fmt::format("{} ::= \"{{\" {}{} {} \"}}\"\n", name, id, gbnf_literal(head), rule) +
+         argument_rules(function, rule, schemas);
+}
+
+/// Returns the rule `name` for a call of one function without what stands around all calls, and the
+/// rules of its arguments.
+std::string call_rules(const CallSyntax& syntax, const Json& function, const std::string& name,
+                       ToolSchemas& schemas) {
+  switch (syntax.body) {
+    case CallSyntax::Body::object:
+      return object_call_rules(syntax, function, name, schemas);
+    case CallSyntax::Body::arguments: {
+      const std::string rule = name + "-arguments";
+      return fmt::format("{} ::= {}{} {} {}\n", name,
+                         gbnf_literal(function["name"].get_ref<const std::string&>()),
+                         syntax.numbered ? " \":\" [0-9]{1,3}" : "",
+                         gbnf_literal(syntax.after_name), rule) +
+             argument_rules(function, rule, schemas);
+    }
+    case CallSyntax::Body::parameters:
+      return parameter_call_rules(function, name, syntax.tags, schemas);
+    case CallSyntax::Body::literals:
+      return literal_call_rules(function, name, LiteralDialect::gemma, schemas);
+    case CallSyntax::Body::python:
+      return literal_call_rules(function, name, LiteralDialect::python, schemas);
+  }
+  return {};
+}
+
+/// The rules that all calls of a format share.
+std::string shared_rules(const CallSyntax& syntax) {
+  switch (syntax.body) {
+    case CallSyntax::Body::parameters:
+      return parameter_text_rules(syntax.tags);
+    case CallSyntax::Body::literals:
+      return literal_rules(LiteralDialect::gemma);
+    default:
+      return {};
+  }
+}
+
 /// The rule `call` for a call of any function that may be called, and what it needs.
-std::string all_call_rules(const Tools& tools, ToolFormat format,
+std::string all_call_rules(const Tools& tools, const CallSyntax& syntax,
                            std::vector<std::string>& warnings) {
   ToolSchemas schemas;
   std::string rules, call;
@@ -46,17 +95,21 @@ std::string all_call_rules(const Tools& tools, ToolFormat format,
     const Json& function = tool["function"];
     if (!tools.function.empty() && function["name"] != tools.function) continue;
     const std::string name = fmt::format("call-{}", n++);
-    rules += format == ToolFormat::coder
-                 ? parameter_call_rules(function, name, schemas)
-                 : call_rules(function, name,
-                              format == ToolFormat::llama3 ? "parameters" : "arguments", schemas);
+    rules += call_rules(syntax, function, name, schemas);
     call += (call.empty() ? "" : " | ") + name;
     std::string warning =
         schemas.take_warning("tool " + function["name"].get_ref<const std::string&>());
     if (!warning.empty()) warnings.push_back(std::move(warning));
   }
-  if (format == ToolFormat::coder) rules += parameter_text_rules();
-  return rules + fmt::format("call ::= {}\n", call);
+  return rules + shared_rules(syntax) + fmt::format("call ::= {}\n", call);
+}
+
+/// In the place of an answer, harmony's models write a call as plain JSON.
+constexpr CallSyntax kPlainCalls = {.one_call = true};
+
+const CallSyntax& syntax_for(ToolFormat format) {
+  const CallSyntax* found = find_syntax(format);
+  return found != nullptr ? *found : kPlainCalls;
 }
 
 /// The rule `root` for harmony's call after its header: the arguments, and before them the name
@@ -85,32 +138,29 @@ std::string addressed_call_rules(const Tools& tools, std::vector<std::string>& w
   return fmt::format("root ::= {}\n", call) + rules;
 }
 
-/// The expression of calls, one after the other, of the rule `call`.
-std::string calls_expression(const Tools& tools, ToolFormat format) {
-  const char* const more_marked = tools.parallel ? " (\"\\n\" marked)*" : "";
-  switch (format) {
-    case ToolFormat::hermes:
-    case ToolFormat::generic:
-    case ToolFormat::coder:
-      return fmt::format("marked{}", more_marked);
-    case ToolFormat::mistral:
-      return fmt::format("\"[\" call{} \"]\"", tools.parallel ? " (\", \" call)*" : "");
-    default:
-      return "call";
-  }
+/// A literal and a space; nothing for an empty text.
+std::string literal_before(std::string_view text) {
+  return text.empty() ? "" : gbnf_literal(text) + " ";
 }
 
-/// The rule `marked`, for formats whose calls stand between marks.
-std::string marked_rule(ToolFormat format) {
-  switch (format) {
-    case ToolFormat::hermes:
-    case ToolFormat::generic:
-      return "marked ::= \"<tool_call>\\n\" call \"\\n</tool_call>\"\n";
-    case ToolFormat::coder:
-      return "marked ::= \"<tool_call>\\n<function=\" call \"</function>\\n</tool_call>\"\n";
-    default:
-      return "";
-  }
+std::string literal_after(std::string_view text) {
+  return text.empty() ? "" : " " + gbnf_literal(text);
+}
+
+/// Calls, one after the other, of the rule `marked`. The mark of Mistral's lists may be missing.
+std::string calls_expression(const Tools& tools, const CallSyntax& syntax) {
+  const bool has_more = tools.parallel && !syntax.one_call;
+  const bool is_unmarked_list = syntax.bare == '[' && !syntax.first.empty();
+  return (is_unmarked_list ? gbnf_literal(syntax.opening) + "? " : "") +
+         literal_before(syntax.first) + "marked" +
+         (has_more ? fmt::format(" ({}marked)*", literal_before(syntax.between)) : "") +
+         literal_after(syntax.last);
+}
+
+/// The rule `marked`: a call with what stands around each.
+std::string marked_rule(const CallSyntax& syntax) {
+  return fmt::format("marked ::= {}call{}\n", literal_before(syntax.before),
+                     literal_after(syntax.after));
 }
 
 /// Text up to the first mark, after which the rule `rest` holds; `text-N`: N bytes of the mark have
@@ -134,24 +184,27 @@ std::string text_rules() {
 std::string tool_grammar(const Tools& tools, ToolFormat format,
                          std::vector<std::string>& warnings) {
   if (format == ToolFormat::harmony) return addressed_call_rules(tools, warnings);
-  return fmt::format("root ::= {}\n", calls_expression(tools, format)) + marked_rule(format) +
-         all_call_rules(tools, format, warnings);
+  const CallSyntax& syntax = syntax_for(format);
+  return fmt::format("root ::= {}\n", calls_expression(tools, syntax)) + marked_rule(syntax) +
+         all_call_rules(tools, syntax, warnings);
 }
 
 std::string answer_or_call_grammar(const std::string& answer, const Tools& tools, ToolFormat format,
                                    std::vector<std::string>& warnings) {
-  return fmt::format("root ::= answer | {}\n", calls_expression(tools, format)) +
-         marked_rule(format) + with_rules_named(answer, "answer") + "\n" +
-         all_call_rules(tools, format, warnings);
+  const CallSyntax& syntax = syntax_for(format);
+  return fmt::format("root ::= answer | {}\n", calls_expression(tools, syntax)) +
+         marked_rule(syntax) + with_rules_named(answer, "answer") + "\n" +
+         all_call_rules(tools, syntax, warnings);
 }
 
 std::string text_or_call_grammar(const Tools& tools, ToolFormat format,
                                  std::vector<std::string>& warnings) {
+  const CallSyntax& syntax = syntax_for(format);
   const std::string more =
       tools.parallel ? fmt::format(" (\"\\n\" marked){{0,{}}}", kMostFreeCalls - 1) : "";
   return "root ::= text-0\n" + text_rules() +
-         fmt::format("rest ::= \"\\n\" call \"\\n</tool_call>\"{}\n", more) + marked_rule(format) +
-         all_call_rules(tools, format, warnings);
+         fmt::format("rest ::= \"\\n\" call \"\\n</tool_call>\"{}\n", more) + marked_rule(syntax) +
+         all_call_rules(tools, syntax, warnings);
 }
 
 namespace {

@@ -2,46 +2,64 @@
 #include "chat/tool_stream.h"
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "chat/call_scanner.h"
+#include "chat/literal_scanner.h"
 #include "chat/parameter_scanner.h"
+#include "chat/python_scanner.h"
 #include "chat/text_parts.h"
 
 namespace snapkv::chat {
 namespace {
 
-constexpr std::string_view kHermesEnd = "</tool_call>", kArguments = "[ARGS]";
+using Body = CallSyntax::Body;
 
-std::string_view mark_of(ToolFormat format) {
-  switch (format) {
-    case ToolFormat::hermes:
-    case ToolFormat::generic:
-    case ToolFormat::coder:
-      return "<tool_call>";
-    case ToolFormat::mistral:
-      return "[TOOL_CALLS]";
-    case ToolFormat::llama3:
-      return "<|python_tag|>";
-    default:
-      return {};
-  }
+constexpr std::string_view kCallId = "[CALL_ID]";  // of Mistral: an id follows the name
+constexpr size_t kMostCallName = 256;
+
+/// Formats without a row: harmony's messages may be calls without a mark.
+constexpr CallSyntax kNoSyntax = {}, kHarmonySyntax = {.format = ToolFormat::harmony, .bare = '{'};
+
+const CallSyntax& syntax_of(ToolFormat format) {
+  if (format == ToolFormat::harmony) return kHarmonySyntax;
+  const CallSyntax* found = find_syntax(format);
+  return found == nullptr ? kNoSyntax : *found;
+}
+
+bool is_call_name_byte(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
 }
 
 void skip(std::string& text, std::string_view characters) {
   text.erase(0, std::min(text.find_first_not_of(characters), text.size()));
 }
 
+std::string_view without_end(std::string_view text, std::string_view characters) {
+  return text.substr(0, text.find_last_not_of(characters) + 1);  // npos + 1 is 0
+}
+
 }  // namespace
 
 ToolStream::ToolStream(ToolFormat format, const std::map<std::string, Json>& functions,
-                       bool one_call, Callbacks callbacks)
-    : format_(format),
+                       bool one_call, std::string_view prompt, Callbacks callbacks)
+    : syntax_(syntax_of(format)),
       functions_(functions),
       one_call_(one_call),
       callbacks_(std::move(callbacks)) {
-  if (format_ == ToolFormat::none) state_ = State::plain;
+  if (format == ToolFormat::none) state_ = State::plain;
+  const bool is_begun =
+      !syntax_.opening.empty() && without_end(prompt, kSpaces).ends_with(syntax_.opening);
+  if (!is_begun) return;
+  marked_ = true;
+  state_ = State::between;
+}
+
+bool ToolStream::takes_any_name() const {
+  const bool is_tagged = syntax_.body == Body::parameters && !syntax_.tags.name_begin.empty();
+  return syntax_.body == Body::object || is_tagged;
 }
 
 void ToolStream::push(std::string_view text) {
@@ -65,7 +83,10 @@ void ToolStream::finish() {
   }
   if (reader_) reader_->finish();
   show_arguments();
-  if (state_ == State::name) raw_ += std::exchange(held_, {}), give_up();
+  if (state_ == State::name || state_ == State::after_name) {
+    raw_ += std::exchange(held_, {});
+    give_up();
+  }
   if (state_ == State::text || state_ == State::start || state_ == State::plain) {
     show(std::exchange(held_, {}));
   }
@@ -85,10 +106,12 @@ bool ToolStream::step() {
       return step_text();
     case State::between:
       return step_between();
-    case State::call:
-      return step_call();
     case State::name:
       return step_name();
+    case State::after_name:
+      return step_after_name();
+    case State::call:
+      return step_call();
     case State::after_call:
       return step_after_call();
     case State::ended:
@@ -112,14 +135,11 @@ void ToolStream::show(std::string_view text) {
 bool ToolStream::step_start() {
   const size_t at = held_.find_first_not_of(kSpaces);
   if (at == std::string::npos) return false;
-  const bool is_bare = format_ == ToolFormat::llama3 || format_ == ToolFormat::harmony;
-  const bool may_be_call =
-      (is_bare && held_[at] == '{') || (format_ == ToolFormat::mistral && held_[at] == '[');
-  if (!may_be_call) {
-    state_ = mark_of(format_).empty() ? State::plain : State::text;
+  if (syntax_.bare == 0 || held_[at] != syntax_.bare) {
+    state_ = syntax_.opening.empty() ? State::plain : State::text;
     return true;
   }
-  if (format_ == ToolFormat::mistral) {
+  if (syntax_.bare == '[') {
     // "[{" begins a call, "[TOOL_CALLS]" is a mark, and anything else is text
     const size_t next = held_.find_first_not_of(kSpaces, at + 1);
     if (next == std::string::npos && !ended_) return false;
@@ -133,20 +153,20 @@ bool ToolStream::step_start() {
     raw_ = held_.substr(0, at);
     held_.erase(0, at);
   }
-  begin_call(false);
+  begin_call(false, std::make_unique<CallScanner>());
   return true;
 }
 
 bool ToolStream::step_text() {
-  const std::string_view mark = mark_of(format_);
+  const std::string_view mark = syntax_.opening;
   size_t found = held_.find(mark);
   size_t n_begun = begun_mark(held_, mark);
   bool is_marked = true;
-  if (format_ == ToolFormat::coder) {  // this format often leaves <tool_call> out
-    const size_t call = held_.find(ParameterScanner::kBegin);
+  if (!syntax_.call_opening.empty()) {  // models leave the other mark out
+    const size_t call = held_.find(syntax_.call_opening);
     is_marked = found <= call;
     found = std::min(found, call);
-    n_begun = std::max(n_begun, begun_mark(held_, ParameterScanner::kBegin));
+    n_begun = std::max(n_begun, begun_mark(held_, syntax_.call_opening));
   }
   const size_t n_shown = found != std::string::npos ? found : held_.size() - (ended_ ? 0 : n_begun);
   // white space before a call is not content
@@ -159,53 +179,142 @@ bool ToolStream::step_text() {
     return false;
   }
   held_.erase(0, found);
-  if (!is_marked) {
-    begin_call(false);
+  raw_.clear();
+  in_calls_ = false;
+  marked_ = is_marked;
+  if (!is_marked && syntax_.body == Body::parameters) {
+    begin_call(false, reader_of_body());
     return true;
   }
-  held_.erase(0, mark.size());
-  white_.clear();
-  raw_ = mark;
-  marked_ = true;
+  if (is_marked) take(mark.size());
   state_ = State::between;
   return true;
 }
 
+void ToolStream::take(size_t n) {
+  raw_ += held_.substr(0, n);
+  held_.erase(0, n);
+}
+
+ToolStream::Mark ToolStream::take_mark(const CallSyntax::Texts& marks) {
+  size_t n_longest = 0;
+  for (const std::string_view mark : marks) {
+    if (mark.empty()) break;
+    if (held_.starts_with(mark)) {
+      n_longest = std::max(n_longest, mark.size());
+    } else if (mark.starts_with(held_) && !ended_) {
+      return Mark::partial;
+    }
+  }
+  if (n_longest == 0) return Mark::none;
+  take(n_longest);
+  return Mark::whole;
+}
+
 bool ToolStream::step_between() {
-  if (has_tags()) {
-    begin_call(true);
-    return true;
-  }
-  skip(held_, " \n\t\r,;");
+  take(std::min(held_.find_first_not_of(in_calls_ ? " \n\t\r,;" : kSpaces), held_.size()));
   if (held_.empty()) return false;
-  if (format_ == ToolFormat::mistral && held_.front() == '[') {
-    const std::string_view mark = mark_of(format_);
-    if (held_.size() < mark.size() && mark.starts_with(held_) && !ended_) return false;
-    held_.erase(0, held_.starts_with(mark) ? mark.size() : 1);
-    return true;
+  const Mark mark = take_mark(syntax_.marks);
+  if (mark != Mark::none) return mark == Mark::whole;
+  if (!syntax_.closing.empty() && (in_calls_ || !syntax_.closes_each)) {
+    const Mark closing = take_mark({syntax_.closing});
+    if (closing == Mark::partial) return false;
+    if (closing == Mark::whole) {
+      if (!in_calls_) show(raw_);
+      raw_.clear();
+      state_ = State::text;
+      return true;
+    }
   }
-  if (held_.front() == '{') {
-    begin_call(marked_);
-  } else if (format_ == ToolFormat::mistral && held_.front() == ']') {
-    held_.erase(0, 1);
+  if (in_calls_) raw_.clear();
+  const char c = held_.front();
+  if (is_list() && (c == '[' || c == ']')) {
+    take(1);
+  } else if (!syntax_.text_name.empty() && syntax_.text_name.starts_with(held_) && !ended_) {
+    return false;
+  } else if (!syntax_.text_name.empty() && held_.starts_with(syntax_.text_name) &&
+             !(held_.size() > syntax_.text_name.size() &&
+               is_call_name_byte(held_[syntax_.text_name.size()]))) {
+    held_.erase(0, syntax_.text_name.size());
+    skip(held_, "\n");
+    raw_.clear();
     state_ = State::text;
-  } else if (format_ == ToolFormat::mistral && marked_) {
+  } else if (c == '{') {
+    begin_call(marked_, std::make_unique<CallScanner>());
+  } else if (syntax_.body == Body::object && !has_names()) {
+    begin_call(marked_, std::make_unique<CallScanner>());  // which fails
+  } else if (has_names() && is_call_name_byte(c)) {
     state_ = State::name;
+  } else if (syntax_.body == Body::parameters || syntax_.body == Body::literals ||
+             syntax_.body == Body::python) {
+    begin_call(marked_ && takes_any_name(), reader_of_body());
   } else {
-    state_ = State::plain;
+    give_up();
   }
   return true;
 }
 
-void ToolStream::begin_call(bool marked) {
-  if (format_ == ToolFormat::coder) {
-    reader_ = std::make_unique<ParameterScanner>(functions_);
-  } else {
-    reader_ = std::make_unique<CallScanner>();
+std::unique_ptr<CallReader> ToolStream::reader_of_body() const {
+  switch (syntax_.body) {
+    case Body::parameters:
+      return std::make_unique<ParameterScanner>(functions_, syntax_.tags);
+    case Body::literals:
+      return std::make_unique<LiteralScanner>();
+    case Body::python:
+      return std::make_unique<PythonScanner>();
+    default:
+      return std::make_unique<CallScanner>();
   }
+}
+
+void ToolStream::begin_call(bool marked, std::unique_ptr<CallReader> reader) {
+  reader_ = std::move(reader);
   marked_ = marked;
   begun_ = false;
   state_ = State::call;
+}
+
+bool ToolStream::step_name() {
+  const auto end = std::find_if_not(held_.begin(), held_.end(), is_call_name_byte);
+  const auto size = static_cast<size_t>(end - held_.begin());
+  if (end == held_.end() && size <= kMostCallName) return false;
+  name_ = held_.substr(0, size);
+  if (!is_known(name_)) {
+    give_up();
+    return true;
+  }
+  take(size);
+  numbered_ = syntax_.numbered;
+  state_ = State::after_name;
+  return true;
+}
+
+bool ToolStream::step_after_name() {
+  take(std::min(held_.find_first_not_of(kSpaces), held_.size()));
+  if (held_.empty()) return false;
+  if (kCallId.starts_with(held_) && !ended_) return false;
+  if (held_.starts_with(kCallId)) {
+    take(kCallId.size());
+    numbered_ = true;
+    return true;
+  }
+  const bool is_number = is_call_name_byte(held_[0]) || (held_[0] == ':' && syntax_.numbered);
+  if (numbered_ && is_number) {
+    take(1);
+    return true;
+  }
+  const Mark mark = take_mark(syntax_.name_marks);
+  if (mark != Mark::none) return mark == Mark::whole;
+  if (held_.front() != '{') {
+    give_up();
+    return true;
+  }
+  begin_call(true, std::make_unique<CallScanner>(name_));
+  begun_ = true;
+  white_.clear();
+  raw_.clear();
+  callbacks_.begin(name_);
+  return true;
 }
 
 bool ToolStream::step_call() {
@@ -232,7 +341,7 @@ bool ToolStream::step_call() {
         return true;
       }
       begun_ = true;
-      white_.clear();  // white space before a call without a mark
+      white_.clear();  // white space before a call is not content
       callbacks_.begin(reader_->name());
     }
   }
@@ -249,8 +358,8 @@ void ToolStream::end_call() {
   if (!reader_->has_arguments() && is_complete) callbacks_.arguments("{}");
   reader_.reset();
   raw_.clear();
-  after_call_ = true;
-  state_ = has_tags() ? State::after_call : State::between;
+  after_call_ = in_calls_ = true;
+  state_ = syntax_.closes_each ? State::after_call : State::between;
   if (one_call_ && is_complete) state_ = State::ended;
 }
 
@@ -262,45 +371,27 @@ void ToolStream::show_arguments() {
 
 void ToolStream::give_up() {
   reader_.reset();
-  state_ = has_tags() ? State::text : State::plain;
-  if (format_ == ToolFormat::coder) {  // its text may hold the beginning of another call
-    const size_t n_text = marked_ ? mark_of(format_).size() : 1;
+  state_ = syntax_.opening.empty() ? State::plain : State::text;
+  if (!syntax_.call_opening.empty() &&
+      !raw_.empty()) {  // it may hold the beginning of another call
+    const bool has_opening = raw_.starts_with(syntax_.opening);
+    const size_t n_text = has_opening ? syntax_.opening.size() : 1;
     held_.insert(0, raw_, n_text, std::string::npos);
     raw_.resize(n_text);
   }
   show(std::exchange(raw_, {}));
 }
 
-// Reads name[ARGS]{...}, or name{...}.
-bool ToolStream::step_name() {
-  const size_t brace = held_.find('{');
-  if (brace == std::string::npos) return false;
-  std::string name = held_.substr(0, brace);
-  if (const size_t at = name.find(kArguments); at != std::string::npos) name.resize(at);
-  while (!name.empty() && kSpaces.find(name.back()) != std::string_view::npos) name.pop_back();
-  if (!is_known(name)) {
-    give_up();
-    return true;
-  }
-  begin_call(true);
-  reader_ = std::make_unique<CallScanner>(name);
-  begun_ = true;
-  callbacks_.begin(name);
-  held_.erase(0, brace);
-  raw_.clear();
-  return true;
-}
-
 bool ToolStream::step_after_call() {
   skip(held_, kSpaces);
   if (held_.empty()) return false;
-  if (held_.starts_with(kHermesEnd)) {
-    held_.erase(0, kHermesEnd.size());
-    state_ = State::text;
-    return true;
+  const std::string_view closing = syntax_.closing;
+  if (!closing.empty() && held_.starts_with(closing)) {
+    held_.erase(0, closing.size());
+  } else if (closing.starts_with(held_) && !closing.empty() && !ended_) {
+    return false;
   }
-  if (kHermesEnd.starts_with(held_) && !ended_) return false;
-  state_ = State::text;  // the end mark is missing
+  state_ = State::text;  // the end mark may be missing
   return true;
 }
 

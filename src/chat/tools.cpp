@@ -2,7 +2,9 @@
 #include "chat/tools.h"
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "chat/call_syntax.h"
 #include "chat/harmony.h"
 
 namespace snapkv::chat {
@@ -22,36 +24,23 @@ std::map<std::string, Json> Tools::schemas() const {
 }
 
 const char* format_name(ToolFormat format) {
-  switch (format) {
-    case ToolFormat::hermes:
-      return "hermes";
-    case ToolFormat::llama3:
-      return "llama3";
-    case ToolFormat::mistral:
-      return "mistral";
-    case ToolFormat::coder:
-      return "qwen3-coder";
-    case ToolFormat::harmony:
-      return "harmony";
-    case ToolFormat::generic:
-      return "generic";
-    default:
-      return "none";
-  }
+  if (format == ToolFormat::harmony) return "harmony";
+  const CallSyntax* syntax = find_syntax(format);
+  return syntax == nullptr ? "none" : syntax->name;
 }
 
+bool shows_tools(const std::string& source) { return source.find("tools") != std::string::npos; }
+
 ToolFormat tool_format(const std::string& source) {
-  const auto has = [&](const char* text) { return source.find(text) != std::string::npos; };
-  if (!has("tools")) return ToolFormat::none;
-  if (writes_harmony(source)) return ToolFormat::harmony;
-  if (has("[TOOL_CALLS]")) return ToolFormat::mistral;
-  if (has("<arg_key>")) return ToolFormat::none;  // GLM's format, which uses <tool_call> too
-  if (has("<tool_call>")) {
-    return has("<function=") && has("<parameter=") ? ToolFormat::coder : ToolFormat::hermes;
-  }
-  // Llama 3.x: "Respond in the format {"name": function name, "parameters": ...}"
-  if (has("<|python_tag|>") || (has("<|start_header_id|>") && has("parameters"))) {
-    return ToolFormat::llama3;
+  const auto has = [&](std::string_view text) { return source.find(text) != std::string::npos; };
+  const bool shows = shows_tools(source);
+  if (shows && writes_harmony(source)) return ToolFormat::harmony;
+  for (const CallSyntax& syntax : call_syntaxes()) {
+    const auto& texts = syntax.in_template;
+    const bool is_known = has(texts[0]) && has(texts[1]);
+    const bool is_other = !syntax.or_in_template.empty() && has(syntax.or_in_template);
+    // that a template writes earlier calls says as much of their format
+    if ((is_known || is_other) && (shows || has("tool_calls"))) return syntax.format;
   }
   return ToolFormat::none;
 }

@@ -14,19 +14,45 @@
 
 namespace snapkv::chat {
 
-/// The way a model writes calls, according to its template.
+/// The way a model writes calls, according to its template. All but none and harmony have a row in
+/// call_syntax.cpp, which says what their calls look like.
 enum class ToolFormat {
-  none,     ///< the template knows no tools
+  none,  ///< the template knows no tools
+  dsml,
+  dsml_functions,
+  deepseek_r1,
+  deepseek,
   hermes,   ///< <tool_call>{"name": ..., "arguments": {...}}</tool_call>: Qwen, Hermes
   llama3,   ///< {"name": ..., "parameters": {...}}
   mistral,  ///< [TOOL_CALLS][{"name": ..., "arguments": {...}}]
-  coder,    ///< <tool_call><function=...><parameter=...>...: Qwen3-Coder, Qwen 3.5
-  harmony,  ///< gpt-oss: messages to functions (harmony.h)
-  generic,  ///< as hermes, where the template knows no tools: the messages describe them
+  mistral_named,
+  coder,  ///< <tool_call><function=...><parameter=...>...: Qwen3-Coder, Qwen 3.5
+  glm,
+  minimax,
+  seed,
+  kimi,
+  gemma,
+  command,
+  command_plus,
+  apertus,
+  gigachat,
+  lfm2,
+  phi,
+  granite,
+  apriel,
+  nemotron,
+  firefunction,
+  functionary,
+  recipients,  ///< Functionary v3.2: >>>NAME and arguments, or >>>all and text
+  harmony,     ///< gpt-oss: messages to functions (harmony.h)
+  generic,     ///< as hermes, where the template knows no tools: the messages describe them
 };
 
-/// Chooses the format by what the template's source mentions.
+/// Chooses the format by what the template's source mentions. A template may know a format without
+/// showing tools (shows_tools()): then the messages describe them.
 ToolFormat tool_format(const std::string& template_source);
+/// Whether the template writes the tools of a request.
+bool shows_tools(const std::string& template_source);
 /// The same, and ToolFormat::generic where the template knows no tools.
 ToolFormat tool_format_or_generic(const std::string& template_source);
 /// "none", "hermes" and so on: for /props and messages.

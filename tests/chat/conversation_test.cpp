@@ -83,6 +83,15 @@ TEST_F(Rendering, DescribesToolsWhereTheTemplateDoesNot) {
   EXPECT_EQ(rendered(), "<user>hello<answer>");
 }
 
+// A grammar holds from the first token on, so that nothing is left of the reasoning.
+TEST_F(Rendering, EndsReasoningThatTheTemplateBegins) {
+  plain_ = ChatTemplate::parse("{{ messages[0].content }}<answer><think>{{ '\\n' }}", "test");
+  add("user", "hello");
+  EXPECT_EQ(rendered(), "hello<answer><think>\n");
+  conversation_.answers_at_once = true;
+  EXPECT_EQ(rendered(), "hello<answer><think>\n</think>\n\n");
+}
+
 TEST_F(Rendering, NeedsATemplate) {
   add("user", "hello");
   plain_.reset();

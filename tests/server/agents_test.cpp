@@ -69,7 +69,7 @@ TEST_F(Agents, GetToolsWhereTheTemplateWritesNone) {
   for (const std::string& end : {std::string("}"), ", " + kTool + "}"}) {
     const std::string all = read(read_chat_completion, history + end).prompt.chat.text;
     EXPECT_TRUE(has(all, R"(<tool_call>
-{"name":"get","arguments":{"city":"Rome"}}
+{"name": "get", "arguments": {"city": "Rome"}}
 </tool_call>)"))
         << all;
     EXPECT_TRUE(has(all,
