@@ -70,7 +70,7 @@ void Scheduler::add_matcher(Job& job) {
   const auto& grammar = is_asked_for ? job.request.grammar : job.request.call_grammar;
   if (grammar == nullptr) return;
   try {
-    job.matcher = grammars_.matcher_of(*grammar);
+    job.matcher = grammars_.matcher_of(*grammar, job.request.shows_control_tokens);
   } catch (const Error& e) {  // it can be read in too many ways
     if (is_asked_for) throw Refused(Refused::Kind::bad_request, e.what());
   }

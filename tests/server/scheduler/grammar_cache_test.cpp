@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "format/gguf.h"
+#include "tests/support/bpe_vocab.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::server {
@@ -31,6 +35,35 @@ TEST(GrammarCache, EvictsMasksThatHaveGrownButNotTheLatest) {
   for (GrammarMatcher& matcher : matchers) matcher.mask(allowed);
   cache.trim();
   EXPECT_EQ(cache.size(), 1);
+}
+
+std::unique_ptr<Tokenizer> tokenizer_of(const test::BpeVocab& vocab) {
+  test::GgufWriter writer;
+  const auto bytes = vocab.write_to(writer).bytes();
+  return Tokenizer::from_gguf(GgufFile::parse(bytes, "the-file"));
+}
+
+// Mistral's marks are control tokens, which other grammars must not have.
+TEST(GrammarCache, MarksOfCallsMayBeControlTokens) {
+  test::BpeVocab vocab;
+  EXPECT_EQ(vocabulary_with_marks(*tokenizer_of(vocab)), nullptr);
+  vocab.add_spelled("<tool_call>", test::BpeVocab::kUserDefined);
+  EXPECT_EQ(vocabulary_with_marks(*tokenizer_of(vocab)), nullptr);
+  const int32_t mark = vocab.add_spelled("[TOOL_CALLS]", test::BpeVocab::kControl);
+  const int32_t other = vocab.add_spelled("[INST]", test::BpeVocab::kControl);
+  const auto tokenizer = tokenizer_of(vocab);
+  const Grammar grammar = Grammar::parse("root ::= [^x]*");
+  const auto allows = [&](const std::shared_ptr<const GrammarVocabulary>& tokens, int32_t id) {
+    std::vector<uint64_t> allowed;
+    GrammarMatcher(grammar, tokens).mask(allowed);
+    return (allowed[static_cast<size_t>(id) / 64] >> (id % 64) & 1) != 0;
+  };
+  const auto with_marks = vocabulary_with_marks(*tokenizer);
+  ASSERT_NE(with_marks, nullptr);
+  EXPECT_TRUE(allows(with_marks, mark));
+  EXPECT_FALSE(allows(with_marks, other));
+  EXPECT_TRUE(allows(with_marks, 'a'));
+  EXPECT_FALSE(allows(std::make_shared<const GrammarVocabulary>(*tokenizer), mark));
 }
 
 }  // namespace
