@@ -25,7 +25,8 @@ struct RopeConfig {
   int64_t original_context = 0;                      // 0: not given
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
   double beta_fast = 32, beta_slow = 1;              // yarn
-  bool truncate = true;  // yarn: whether the pairs that turn so often are whole ones
+  bool truncate = true;         // yarn: whether the pairs that turn so often are whole ones
+  double attention_factor = 1;  // longrope: scales the scores of contexts beyond the original
   std::vector<float> short_factors, long_factors;  // longrope: [n_rot / 2]
 };
 

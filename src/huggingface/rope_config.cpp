@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "huggingface/linear_attention_config.h"
 #include "huggingface/window_config.h"
 
@@ -34,10 +35,29 @@ std::vector<float> read_factors(const JsonFields& rope, std::string_view key, in
   return factors;
 }
 
-double longrope_attention_factor(const Config& config) {
-  const auto original = static_cast<double>(config.rope.original_context);
-  const double scale = static_cast<double>(config.n_ctx) / original;
-  return scale > 1 ? std::sqrt(1 + std::log(scale) / std::log(original)) : 1.0;
+/// LongRoPE (arXiv 2402.13753) scales scores for longer contexts. `scale`: how many times as long
+/// as the original one.
+double longrope_attention_factor(double scale, int64_t original_context) {
+  return scale > 1 ? std::sqrt(1 + std::log(scale) / std::log(original_context)) : 1.0;
+}
+
+void read_longrope(const JsonFields& rope, Config& config) {
+  RopeConfig& r = config.rope;
+  if (r.original_context < 2) {
+    rope.bad("original_max_position_embeddings", "is {}, expected at least 2", r.original_context);
+  }
+  const double scale = static_cast<double>(config.n_ctx) / static_cast<double>(r.original_context);
+  r.factor = rope.positive("factor", scale);
+  r.attention_factor =
+      rope.positive("attention_factor", longrope_attention_factor(r.factor, r.original_context));
+  r.short_factors = read_factors(rope, "short_factor", config.n_rot / 2);
+  r.long_factors = read_factors(rope, "long_factor", config.n_rot / 2);
+  if (config.n_ctx > r.original_context) {
+    log_warn(
+        "'{}': LongRoPE: a session uses the long factors if its context (--ctx-size) exceeds {} "
+        "tokens; transformers uses them if the prompt and the answer so far do",
+        rope.file(), r.original_context);
+  }
 }
 
 void read_scaling(const JsonFields& rope, Config& config) {
@@ -46,8 +66,13 @@ void read_scaling(const JsonFields& rope, Config& config) {
   if (r.type == "su") r.type = "longrope";
   if (r.type == "mrope" && config.is_qwen_vl()) r.type = "default";  // by its mrope_section
   r.theta = rope.positive("rope_theta", r.theta);
-  r.original_context =
-      rope.integer("original_max_position_embeddings", 1, kMaxContext, r.original_context);
+  const int64_t original = r.original_context;  // beside these parameters
+  r.original_context = rope.integer("original_max_position_embeddings", 1, kMaxContext, original);
+  const bool uses_original = r.type == "llama3" || r.type == "yarn" || r.type == "longrope";
+  if (uses_original && original > 0 && r.original_context != original) {
+    rope.bad("original_max_position_embeddings", "is {}, but that of the model is {}",
+             r.original_context, original);
+  }
   if (r.type == "dynamic" && config.mapping->architecture == "hunyuan-dense") {
     // of Hunyuan, a fixed stretch of the base
     const auto n = static_cast<double>(config.head_dim);
@@ -80,13 +105,7 @@ void read_scaling(const JsonFields& rope, Config& config) {
   } else if (r.type == "proportional" && architecture == "gemma4") {
     r.factor = rope.positive("factor", 1.0);
   } else if (r.type == "longrope" && architecture == "phi3") {
-    if (r.original_context < 2) {
-      rope.bad("original_max_position_embeddings", "is {}, expected at least 2",
-               r.original_context);
-    }
-    rope.expect("attention_factor", longrope_attention_factor(config));
-    r.short_factors = read_factors(rope, "short_factor", config.n_rot / 2);
-    r.long_factors = read_factors(rope, "long_factor", config.n_rot / 2);
+    read_longrope(rope, config);
   } else {
     rope.bad("rope_type", "is \"{}\", supported are default, linear, llama3, yarn{}",
              printable(r.type), architecture == "phi3" ? ", longrope" : "");
@@ -172,9 +191,7 @@ void add_rope_keys(const Config& config, Keys& keys) {
     keys.u32(key("rope.scaling.original_context_length"),
              rope.original_context > 0 ? rope.original_context : config.n_ctx);
   }
-  if (rope.type == "longrope") {  // LongRoPE (arXiv 2402.13753) scales scores for longer contexts
-    keys.f32(key("rope.scaling.attn_factor"), longrope_attention_factor(config));
-  }
+  if (rope.type == "longrope") keys.f32(key("rope.scaling.attn_factor"), rope.attention_factor);
 }
 
 std::vector<float> llama3_factors(const Config& config) {

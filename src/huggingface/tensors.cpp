@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <cstring>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -112,7 +113,7 @@ class Mapper {
       output.factor = Factor::logits;
       return add(output, "", "");
     }
-    find("lm_head.weight");  // a copy of the embeddings, if it exists
+    check_copy(root + std::string(config_.mapping->embeddings) + ".weight", "lm_head.weight");
     if (f.embeddings == f.logits) return;
     embeddings.gguf = "output";
     embeddings.factor = Factor::logits;
@@ -347,6 +348,23 @@ class Mapper {
     if (rope.type == "longrope") {
       add_values("rope_factors_long.weight", rope.long_factors);
       add_values("rope_factors_short.weight", rope.short_factors);
+    }
+  }
+
+  /// Uses the tensor `copy`, if there is one. Fails if it is not the same as the other.
+  void check_copy(const std::string& of, const std::string& copy) {
+    const ShardTensor* const second = find(copy);
+    const ShardTensor* const first = find(of);
+    if (second == nullptr || first == nullptr) return;
+    const uint64_t size = first->entry.end - first->entry.begin;
+    const bool is_same = first->entry.shape == second->entry.shape &&
+                         first->entry.type == second->entry.type &&
+                         second->entry.end - second->entry.begin == size &&
+                         std::memcmp(first->data, second->data, size) == 0;
+    if (!is_same) {
+      bad(*second,
+          "is not the same as '{}', although tie_word_embeddings is true; with false, it is used",
+          printable(of));
     }
   }
 

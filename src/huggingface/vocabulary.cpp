@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -51,10 +53,12 @@ class VocabularyReader {
         byte_level_(is_byte_level(tokenizer)),
         n_vocab_(config.n_vocab) {}
 
-  void run() {
+  /// `tokenizer_config`: may name further tokens.
+  void run(const JsonFields& tokenizer_config) {
     check_kind();
     read_tokens();
     read_added();
+    read_decoder_tokens(tokenizer_config);
     std::vector<std::string> merges = read_merges();
     keys_.text("tokenizer.ggml.model", byte_level_ ? "gpt2" : "llama");
     if (byte_level_) {
@@ -150,13 +154,45 @@ class VocabularyReader {
         n_beyond_ += inserted ? 1 : 0;
         continue;
       }
-      const bool control = added.flag("special", false) || looks_special(text);
-      tokens_[id] = control ? text : replaced(text, kSpace, " ");
-      if (types_[id] != kUnknown) types_[id] = control ? kControl : kUserDefined;
+      set_added(id, text, added.flag("special", false));
     }
     if (n_beyond_ > 0) {
       log_info("'{}': {} tokens have ids beyond the model's vocabulary of {}, they are left out",
                tokenizer_.file(), n_beyond_, n_vocab_);
+    }
+  }
+
+  void set_added(int64_t id, const std::string& text, bool special) {
+    const bool control = special || looks_special(text);
+    tokens_[id] = control ? text : replaced(text, kSpace, " ");
+    if (types_[id] != kUnknown) types_[id] = control ? kControl : kUserDefined;
+  }
+
+  /// `added_tokens_decoder` of tokenizer_config.json: {ID: {"content", "special"}}, mostly the
+  /// tokens that tokenizer.json adds too. In some folders it has more, or says that one is special.
+  void read_decoder_tokens(const JsonFields& tokenizer_config) {
+    const auto all = tokenizer_config.object("added_tokens_decoder");
+    if (!all) return;
+    for (const auto& [key, item] : all->json().items()) {
+      int64_t id = -1;
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+      if (error != std::errc() || end != key.data() + key.size() || id < 0 || !item.is_object()) {
+        all->bad(key, "is {}, expected a token's id and an object", shown(item));
+      }
+      const JsonFields added(item, tokenizer_config.file(), "added_tokens_decoder." + key + ".");
+      const std::string& text = added.text("content");
+      const auto [at, inserted] = ids_.emplace(text, id);
+      if (!inserted && at->second != id) {
+        added.bad("content", "is '{}', which has the id {} in tokenizer.json", printable(text),
+                  at->second);
+      }
+      if (id >= n_vocab_) continue;  // no row of the embeddings
+      if (inserted && types_[id] != kUnused) {
+        added.bad("content", "is '{}', but '{}' in tokenizer.json", printable(text),
+                  printable(tokens_[id]));
+      }
+      const bool special = added.flag("special", false) || types_[id] == kControl;
+      if (inserted || special) set_added(id, text, special);
     }
   }
 
@@ -438,7 +474,7 @@ class SpecialReader {
 
 void add_vocabulary_keys(const VocabularyFiles& files, const Config& config, Keys& keys) {
   VocabularyReader vocabulary(files.tokenizer, config, keys);
-  vocabulary.run();
+  vocabulary.run(files.tokenizer_config);
   SpecialReader(files, config, vocabulary, keys).run();
 }
 

@@ -15,6 +15,7 @@
 #include "huggingface/folder.h"
 #include "snapkv/convert.h"
 #include "snapkv/engine.h"
+#include "snapkv/log.h"
 #include "snapkv/model_info.h"
 #include "tests/huggingface/oracle_folder.h"
 #include "tests/support/expect_error.h"
@@ -64,7 +65,13 @@ TEST_F(ExpertsFolder, GptOssMatricesAreTakenApart) {
 /// transformers need not round the pairs between which YaRN's mix changes; GGUF's key says it.
 TEST_F(ExpertsFolder, YarnsPairsNeedNotBeWhole) {
   write("gpt-oss");
+  std::string warnings;
+  set_log_sink([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::kWarn) warnings += text;
+  });
   EXPECT_FALSE(converted().get_bool("snapkv.rope.yarn_truncate", true));
+  set_log_sink({});
+  EXPECT_NE(warnings.find("llama.cpp rounds them"), std::string::npos) << warnings;
   const std::vector<float> expected = logits(folder_);
   set_config({{"rope_parameters", {{"truncate", true}}}});
   EXPECT_FALSE(open().has("snapkv.rope.yarn_truncate"));

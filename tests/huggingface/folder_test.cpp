@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "snapkv/log.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/hf_folder.h"
@@ -143,6 +144,49 @@ TEST_F(FolderTest, Phi3KeepsItsFusedTensors) {
   EXPECT_NEAR(file.get_float("phi3.rope.scaling.attn_factor"),
               std::sqrt(1 + std::log(4.0) / std::log(64.0)), 1e-6);
   EXPECT_EQ(file.get_uint("phi3.rope.scaling.original_context_length"), 64u);
+}
+
+// As transformers computes it: `factor` and `attention_factor` come before what the sizes say.
+TEST_F(FolderTest, LongRopeMayNameItsFactors) {
+  write("phi3-longrope");
+  std::string warnings;
+  set_log_sink([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::kWarn) warnings += text;
+  });
+  open();
+  set_log_sink({});
+  EXPECT_NE(warnings.find("exceeds 64 tokens"), std::string::npos) << warnings;
+  const std::string key = "phi3.rope.scaling.attn_factor";
+  Json rope = golden_.at("config").at("rope_parameters");
+  rope["factor"] = 16;
+  set_config({{"rope_parameters", rope}});
+  EXPECT_NEAR(open().get_float(key), std::sqrt(1 + std::log(16.0) / std::log(64.0)), 1e-6);
+  rope["factor"] = 0.5;
+  set_config({{"rope_parameters", rope}});
+  EXPECT_EQ(open().get_float(key), 1.0f);
+  rope["attention_factor"] = 1.25;
+  set_config({{"rope_parameters", rope}});
+  EXPECT_EQ(open().get_float(key), 1.25f);
+}
+
+TEST_F(FolderTest, OriginalContextsMustAgree) {
+  write("phi3-longrope");
+  const Json rope = golden_.at("config").at("rope_parameters");
+  EXPECT_EQ(rope.at("original_max_position_embeddings"), 64);
+  set_config({{"original_max_position_embeddings", 64}});
+  EXPECT_EQ(open().get_uint("phi3.rope.scaling.original_context_length"), 64u);
+  expect_bad_config({{"original_max_position_embeddings", 128}},
+                    {"rope_parameters.original_max_position_embeddings is 64", "128"});
+}
+
+// With tie_word_embeddings, a matrix of its own would be ignored.
+TEST_F(FolderTest, TiedEmbeddingsHaveNoOtherOutput) {
+  write("llama3");
+  EXPECT_NE(open().find_tensor("output.weight"), nullptr);
+  set_config({{"tie_word_embeddings", true}});
+  expect_bad({"lm_head.weight", "model.embed_tokens.weight", "tie_word_embeddings is true"});
+  write("qwen2");
+  EXPECT_EQ(open().find_tensor("output.weight"), nullptr);
 }
 
 TEST_F(FolderTest, OlderFilesNameTheRotationOtherwise) {
@@ -484,6 +528,30 @@ TEST_F(FolderTest, WrongVocabularies) {
   expect_bad({"post_processor adds '</s>' before"});
   set_tokenizer([](Json& t) { t["pre_tokenizer"] = {{"type", "ByteLevel"}}; });
   expect_bad({"pre_tokenizer", "a space before"});
+}
+
+// tokenizer_config.json lists added tokens too, in some folders more than tokenizer.json.
+TEST_F(FolderTest, AddedTokensOfTheTokenizersConfigCount) {
+  set_tokenizer([](Json&) {});
+  const auto set_decoder = [&](const Json& tokens) {
+    write_text(path_ + "/tokenizer_config.json", Json{{"added_tokens_decoder", tokens}}.dump());
+  };
+  const auto before = open().get_strings("tokenizer.ggml.tokens");
+  EXPECT_EQ(before[310], "[PAD310]");
+  set_decoder({{"0", {{"content", "<unk>"}, {"special", true}}},
+               {"310", {{"content", "<|turn|>"}, {"special", true}}},
+               {"311", {{"content", "two\u2581words"}, {"special", false}}},
+               {"400", {{"content", "<far>"}, {"special", true}}}});
+  const auto tokens = open().get_strings("tokenizer.ggml.tokens");
+  EXPECT_EQ(tokens.size(), before.size());
+  EXPECT_EQ(tokens[310], "<|turn|>");
+  EXPECT_EQ(tokens[311], "two words");
+  set_decoder({{"310", {{"content", "<unk>"}}}});
+  expect_bad({"added_tokens_decoder.310.content is '<unk>'", "id 0 in tokenizer.json"});
+  set_decoder({{"0", {{"content", "<other>"}}}});
+  expect_bad({"added_tokens_decoder.0.content is '<other>'", "'<unk>' in tokenizer.json"});
+  set_decoder({{"x", {{"content", "<other>"}}}});
+  expect_bad({"added_tokens_decoder.x is", "a token's id"});
 }
 
 TEST_F(FolderTest, TokensBeyondTheEmbeddingsAreLeftOut) {

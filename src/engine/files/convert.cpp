@@ -279,10 +279,25 @@ void check_options(const ConvertOptions& options) {
 
 }  // namespace
 
+namespace {
+
+/// Says what other programs will compute otherwise with the new file.
+void warn_of_differences(const Source& source, const std::string& to) {
+  const auto truncate = source.metadata.find("snapkv.rope.yarn_truncate");
+  if (truncate == source.metadata.end()) return;
+  log_warn(
+      "'{}': the model's YaRN does not round the pairs between which its mix changes (truncate: "
+      "false); llama.cpp rounds them, so its logits differ a little",
+      to);
+}
+
+}  // namespace
+
 ConvertResult convert_model(const ConvertOptions& options) {
   check_options(options);
   check_runs(options.from);
   const Source source = open_source(options.from);
+  warn_of_differences(source, options.to);
   return Converter(source, plan_tensors(source, options.type), options).run();
 }
 
