@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "chat/call_syntax.h"
 #include "chat/tools.h"
 #include "server/api/api_error.h"
 #include "server/api/endpoints.h"
@@ -163,19 +164,19 @@ std::vector<Piece> parse(const AnswerSyntax& syntax, std::string_view text, size
 }
 
 std::string parse_hostile_answer(std::string_view bytes) {
-  if (bytes.empty()) return "";
-  constexpr ToolFormat kFormats[] = {ToolFormat::none, ToolFormat::hermes, ToolFormat::llama3,
-                                     ToolFormat::mistral, ToolFormat::coder, ToolFormat::generic};
+  if (bytes.size() < 2) return "";
+  const auto formats = chat::call_syntaxes();
+  const size_t format = static_cast<unsigned char>(bytes[1]) % (formats.size() + 1);
   AnswerSyntax syntax;
   syntax.has_reasoning = (bytes[0] & 1) != 0;
   syntax.prompt_end = (bytes[0] & 2) != 0 ? "<think>\n" : "";
-  syntax.tools = kFormats[static_cast<unsigned char>(bytes[0]) / 4 % std::size(kFormats)];
+  syntax.tools = format < formats.size() ? formats[format].format : ToolFormat::none;
   syntax.any_form = (bytes[0] & 64) != 0;
   syntax.functions = {
       {"get", Json::parse(R"({"type": "object", "properties": {"city": {"type": "string"},
                               "days": {"type": "integer"}, "any": {}}})")},
       {"set", Json::object()}};
-  const std::string text = to_utf8(bytes.substr(1));
+  const std::string text = to_utf8(bytes.substr(2));
   const std::vector<Piece> whole = parse(syntax, text, std::max<size_t>(text.size(), 1));
   const auto same = [](const Piece& a, const Piece& b) {
     return a.kind == b.kind && a.text == b.text;
