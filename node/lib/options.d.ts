@@ -33,8 +33,8 @@ export interface Options {
   chunk?: number;
   /** Rows allocated at once for generated tokens; from 1 to 1048576. Default: 256. */
   decodeReserve?: number;
-  /** Guess several tokens and check them in one step; the answer stays the same; lookup: those that came after the last ones where these stood before, for quotes, edited code and structured data. Default: lookup. */
-  draft?: 'off' | 'lookup';
+  /** Guess several tokens and check them in one step; the answer stays the same; lookup: those that came after the last ones where these stood before, for quotes, edited code and structured data; self: also those that the kept rows find likely, checked by all rows, which are kept too: the full cache's answer, sooner after a long prompt. Default: lookup. */
+  draft?: 'off' | 'lookup' | 'self';
   /** Most tokens guessed for a step; fewer where that is faster; from 1 to 15. Default: 7. */
   draftMax?: number;
   /** As many guessed tokens are checked at least, even where that is slower; from 0 to 15. Default: 0. */

@@ -94,7 +94,8 @@ TEST_P(SelfDraftKindTest, GuessesLeaveNoTrace) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SelfDraftKindTest,
                          testing::Values("llama-linear", "gemma3", "gemma4-e", "lfm2", "qwen35",
-                                         "nemotron_h", "deepseek2", "qwen3moe", "gpt-oss"));
+                                         "nemotron_h", "falcon-h1", "deepseek2", "qwen3moe",
+                                         "gpt-oss"));
 
 class SelfDraftTest : public testing::Test {
  protected:
