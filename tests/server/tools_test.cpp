@@ -47,6 +47,13 @@ bool accepts(const std::string& gbnf, const std::string& text) {
   return matcher.is_complete();
 }
 
+// Mistral's templates refuse other ids.
+TEST(Tools, IdsOfCallsAreWhatTheTemplateTakes) {
+  EXPECT_EQ(tool_call_id(ToolFormat::mistral).size(), 9u);
+  EXPECT_EQ(tool_call_id(ToolFormat::mistral_named).size(), 9u);
+  EXPECT_TRUE(tool_call_id(ToolFormat::hermes).starts_with("call_"));
+}
+
 TEST(Tools, GrammarIsThatOfTheFormat) {
   const std::string call = R"({"name": "get_weather", "arguments": {"city": "Rome"}})";
   const std::string hermes = grammar_of(tools_of("\"required\""), ToolFormat::hermes);

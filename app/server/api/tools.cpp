@@ -204,7 +204,8 @@ void read_call_form(Tools& tools, const Fields& body, const ApiOptions& options)
 }
 
 std::string tool_call_id(ToolFormat format) {
-  return format == ToolFormat::mistral ? random_id(9) : "call_" + random_id();
+  const bool is_mistral = format == ToolFormat::mistral || format == ToolFormat::mistral_named;
+  return is_mistral ? random_id(9) : "call_" + random_id();
 }
 
 }  // namespace snapkv::server
