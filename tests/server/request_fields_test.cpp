@@ -85,6 +85,7 @@ TEST_F(Requests, SayWhetherTokensAreGuessed) {
     EXPECT_EQ(request.session.draft_max, 3);
     EXPECT_EQ(request.session.draft_min, 1);
     EXPECT_EQ(read(read_exchange, body + R"(, "draft": "off"})").session.draft, Draft::off);
+    EXPECT_EQ(read(read_exchange, body + R"(, "draft": "self"})").session.draft, Draft::self);
     EXPECT_TRUE(error(read_exchange, body + R"(, "draft": "x"})").starts_with("draft| "));
     EXPECT_TRUE(error(read_exchange, body + R"(, "draft_max": 16})").starts_with("draft_max| "));
     EXPECT_NE(error(read_exchange, body + R"(, "draft_max": 3, "draft_min": 4})").find("draft_min"),

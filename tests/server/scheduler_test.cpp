@@ -37,6 +37,41 @@ TEST(Scheduler, AnAnswerIsThatOfASession) {
   EXPECT_EQ(scheduler.stats().n_generated_tokens, 12);
 }
 
+TEST(Scheduler, AllRowsCheckWhatKeptRowsGuess) {
+  for (const Reuse reuse : {Reuse::off, Reuse::refresh, Reuse::append}) {
+    Scheduler scheduler(model(), options_of(reuse));
+    std::string text = long_text(200);
+    for (int turn = 0; turn < 3; ++turn) {
+      Request request = request_of(text, 12);
+      request.ignore_eos = true;
+      Request full = request_of(text, 12);
+      full.ignore_eos = true;
+      full.session.kv.name = "full";
+      request.session.draft = Draft::self;
+      request.session.draft_min = 3;
+      const Result result = wait_for(*scheduler.submit(request));
+      ASSERT_FALSE(result.failure) << result.failure->message;
+      EXPECT_EQ(result.texts[0], alone(full)) << turn;
+      EXPECT_GT(result.ends[0].n_drafted, 0);
+      EXPECT_EQ(result.read->kv.tokens_kept, 64);
+      text += result.texts[0] + long_text(20, turn);
+    }
+    expect_nothing_runs(scheduler);
+  }
+}
+
+TEST(Scheduler, AllRowsAreTheAnswerOfAPolicyThatKeepsThem) {
+  SchedulerOptions options = options_of();
+  Scheduler scheduler(model(), options);
+  Request request = request_of(long_text(100));
+  request.session.kv.name = "full";
+  const std::string expected = alone(request);
+  request.session.draft = Draft::self;
+  const Result result = wait_for(*scheduler.submit(request));
+  ASSERT_FALSE(result.failure) << result.failure->message;
+  EXPECT_EQ(result.texts[0], expected);
+}
+
 TEST(Scheduler, ManyAtOnceGetTheirOwnAnswers) {
   for (const Reuse reuse : {Reuse::off, Reuse::refresh, Reuse::append}) {
     Scheduler scheduler(model(), options_of(reuse));

@@ -27,6 +27,9 @@ void RequestRules::complete(Request& request) const {
       request.notes.push_back("draft is lookup: of the document only the kept rows are there");
     }
   }
+  if (session.draft == Draft::self && !policy_info(session.kv.name).has_budget) {
+    session.draft = Draft::lookup;  // there are no rows that guess, and the answer is the same
+  }
   if (request.max_tokens > 0 && request.max_tokens < own.decode_reserve) {
     session.decode_reserve = request.max_tokens;
   }

@@ -54,6 +54,32 @@ TEST(Writer, WritesTheSameAnswerWithGuessesInFewerSteps) {
   EXPECT_EQ(parts.counts.n_decode_steps, std::max<int64_t>(8, 11 - result.ends[0].n_accepted));
 }
 
+TEST(Writer, WritesTheFullCachesAnswersWhereKeptRowsGuess) {
+  Parts parts;
+  std::vector<std::string> expected;
+  std::vector<std::shared_ptr<RequestUpdates>> clients;
+  for (int i = 0; i < 3; ++i) {
+    Request request = request_of(long_text(150 + 40 * i, i), 12 + i);
+    request.ignore_eos = true;
+    request.session.kv.name = "full";
+    expected.push_back(alone(request));
+    if (i < 2) {  // and one that has no kept rows beside them
+      request.session.kv = {.name = "snapkv", .budget = 48, .window_size = 16};
+      request.session.draft = Draft::self;
+      request.session.draft_min = 3;
+    }
+    clients.push_back(parts.add(request));
+  }
+  for (int i = 0; i < 3; ++i) parts.writer.begin(parts.read());
+  while (!parts.writer.jobs().empty()) EXPECT_TRUE(parts.writer.step(false));
+  for (int i = 0; i < 3; ++i) {
+    const Result result = wait_for(*clients[i]);
+    EXPECT_EQ(result.texts[0], expected[i]) << i;
+    EXPECT_EQ(result.ends[0].n_drafted > 0, i < 2);
+  }
+  EXPECT_EQ(parts.stored().bytes_running, 0U);
+}
+
 TEST(Writer, WaitsForMemoryThatComesBackAndEndsWhenNoneDoes) {
   Parts parts;
   Request endless = request_of(long_text(10), -1);
