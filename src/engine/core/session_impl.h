@@ -50,8 +50,8 @@ struct Session::Impl {
   LogitRows logits;  // [n_logits, n_vocab]; the last row is the last token's
   SessionStats stats;
 
-  // Of layers that are recurrent: a copy of the state, in which guess_tokens() goes on. Empty before
-  // the first guess, or if there are no such layers.
+  // Of recurrent layers: a copy of the state, in which guess_tokens() goes on. Empty before the
+  // first guess, or if there are no such layers.
   std::vector<std::unique_ptr<RecurrentState>> draft_states;  // [n_layer]
 
   int64_t n_run = 0;     // tokens of the last decode step, which keep_decoded() can still forget

@@ -69,7 +69,7 @@ void check_options(const Session::Impl& first, const PrefillOptions& options) {
          OptionName("kv_refresh"));
   }
   if (first.backend().is_device() && first.options.draft == Draft::self) {
-    fail(ErrorCode::kUsage, "{} self is for the CPU; on a GPU there is lookup", OptionName("draft"));
+    fail(ErrorCode::kUsage, "{} self is for the CPU; a GPU has lookup", OptionName("draft"));
   }
 }
 
@@ -98,8 +98,8 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
                       .n_threads = first.backend().n_threads()});
 }
 
-/// The same for a later turn over the whole history (Session::Impl::keeps_all): rows that are already there need
-/// no new memory.
+/// The same for a later turn over the whole history (Session::Impl::keeps_all()): rows that are
+/// already there need no new memory.
 MemoryPlan plan_turn(std::span<Session::Impl* const> sessions, int64_t n, bool compress,
                      int64_t n_logits) {
   MemoryPlan plan = plan_all(sessions, n, compress, n_logits);
