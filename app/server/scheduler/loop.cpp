@@ -120,7 +120,7 @@ void Loop::end() {
   reader_.cancel_all();
   writer_.cancel_all();
   snapshots_.cancel_all();
-  queue_.run_tasks();
+  queue_.end();
 }
 
 }  // namespace snapkv::server

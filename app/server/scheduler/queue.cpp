@@ -70,6 +70,7 @@ SchedulerStats RequestQueue::stats() const {
 void RequestQueue::add_task(std::function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
+    if (ended_) throw Refused(Refused::Kind::draining, "the server has stopped");
     tasks_.push_back(std::move(task));
   }
   changed_.notify_all();
@@ -110,6 +111,14 @@ void RequestQueue::run_tasks() {
     tasks.swap(tasks_);
   }
   for (const auto& task : tasks) task();
+}
+
+void RequestQueue::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  run_tasks();
 }
 
 Jobs RequestQueue::take() {

@@ -47,7 +47,8 @@ class RequestQueue {
   bool draining() const;
   bool idle() const;
   SchedulerStats stats() const;
-  /// Leaves a task for the scheduler's thread, which runs it between two rounds.
+  /// Leaves a task for the scheduler's thread, which runs it between two rounds. Throws Refused
+  /// once that thread has ended.
   void add_task(std::function<void()> task);
   /// Runs `task` in the scheduler's thread, at once if that is the calling thread, and returns its
   /// result or throws its exception.
@@ -70,6 +71,8 @@ class RequestQueue {
   /// once it is to stop.
   bool wait(bool busy);
   void run_tasks();
+  /// Runs the last tasks: nothing will run those that come later.
+  void end();
   /// The requests that have come since the last call, in their order.
   Jobs take();
   /// Publishes the counters, of which n_refused is the queue's own.
@@ -85,6 +88,7 @@ class RequestQueue {
   std::condition_variable changed_;
   Jobs submitted_;
   std::deque<std::function<void()>> tasks_;
+  bool ended_ = false;
   std::thread::id thread_;
   bool stopping_ = false, draining_ = false;
   bool idle_ = true;

@@ -105,5 +105,17 @@ TEST(RequestQueue, RunsTasksInTheSchedulersThread) {
   queue.stop();
 }
 
+TEST(RequestQueue, TasksThatComeTooLateAreRefused) {
+  RequestQueue queue({.n_parallel = 1, .max_queue = 1}, kFree);
+  bool ran = false;
+  queue.add_task([&] { ran = true; });
+  std::thread([&] {
+    queue.begin();
+    queue.end();
+  }).join();
+  EXPECT_TRUE(ran) << "it came in time";
+  EXPECT_THROW(queue.run([] { return 1; }), Refused) << "nobody is there to run it";
+}
+
 }  // namespace
 }  // namespace snapkv::server
