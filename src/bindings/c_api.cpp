@@ -85,7 +85,10 @@ PolicyConfig config_of(const snapkv_policy& p) {
   std::istringstream text(p.params);
   std::string item;
   while (text >> item) {
-    const size_t equals = std::min(item.find('='), item.size() - 1);
+    const size_t equals = item.find('=');
+    if (equals == std::string::npos) {
+      fail(ErrorCode::kUsage, "policy.params: '{}' has no value, expected NAME=VALUE", item);
+    }
     set_param_text(config, item.substr(0, equals), item.substr(equals + 1));
   }
   return config;

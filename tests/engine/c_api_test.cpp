@@ -2,6 +2,7 @@
 // The C API gives the same results as compress.h, and messages instead of exceptions.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -153,6 +154,9 @@ TEST(CApi, SetWritesTheFieldsThatThereAre) {
   EXPECT_EQ(set_error(policy, "kernel_size", "4"),
             "kernel_size is 4; it must be a whole number, odd and from 1 to 65535");
   EXPECT_EQ(policy.kernel_size, 15) << "as before";
+  std::snprintf(policy.params, sizeof policy.params, "critical");
+  EXPECT_EQ(set_error(policy, "sinks", "3"),
+            "policy.params: 'critical' has no value, expected NAME=VALUE");
 }
 
 TEST(CApi, ParametersChangeTheSelection) {
