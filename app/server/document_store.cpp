@@ -15,13 +15,25 @@ DocumentStore::Identity DocumentStore::identity_of(const std::string& path) {
           int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
 }
 
+std::shared_ptr<const Document> DocumentStore::find(const std::string& path) {
+  const Identity identity = identity_of(path);
+  const std::lock_guard lock(mutex_);
+  const auto known = find_entry(path, identity);
+  return known == entries_.end() ? nullptr : known->document;
+}
+
+std::list<DocumentStore::Entry>::iterator DocumentStore::find_entry(const std::string& path,
+                                                                    const Identity& identity) {
+  return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.path == path && entry.identity == identity;
+  });
+}
+
 std::shared_ptr<const Document> DocumentStore::open(const std::string& path) {
   const Identity identity = identity_of(path);  // before reading: a change is noticed next time
   {
     const std::lock_guard lock(mutex_);
-    const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-      return entry.path == path && entry.identity == identity;
-    });
+    const auto known = find_entry(path, identity);
     if (known != entries_.end()) {
       entries_.splice(entries_.begin(), entries_, known);
       return known->document;

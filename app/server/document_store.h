@@ -31,6 +31,8 @@ class DocumentStore {
 
   /// Throws as open_document().
   std::shared_ptr<const Document> open(const std::string& path);
+  /// The document of a file that is open and has not changed; else null.
+  std::shared_ptr<const Document> find(const std::string& path);
   /// Closes a file that is being removed or replaced.
   void forget(const std::string& path);
   size_t size() const;
@@ -48,6 +50,8 @@ class DocumentStore {
     std::shared_ptr<const Document> document;
   };
   static Identity identity_of(const std::string& path);
+  /// Needs mutex_.
+  std::list<Entry>::iterator find_entry(const std::string& path, const Identity& identity);
   /// Drops the entries whose files were replaced or removed: open ones still take up disk space.
   void drop_changed();
 

@@ -59,6 +59,7 @@ TEST_F(Http, SnapshotsSayWhatTheyHoldAndOfWhichModel) {
   EXPECT_FALSE(list[0].contains("problem")) << list;
   EXPECT_EQ(list[1]["keep_full"], true);
   EXPECT_FALSE(list[1].contains("kv") || list[1].contains("problem")) << list;
+  EXPECT_EQ(engine_.documents().size(), 0U) << "what requests use stays open, nothing else";
   for (const size_t i : {2, 3}) {
     EXPECT_NE(list[i]["problem"].get<std::string>().find("another model"), std::string::npos)
         << list[i];

@@ -51,14 +51,10 @@ int read_zstd_level(const Fields& body) {
   return static_cast<int>(*body.whole("zstd", 1, kMostZstdLevel));
 }
 
-/// What a snapshot was made of.
+/// What a snapshot was made of. Reads no rows, and leaves open what requests use.
 chat::DocumentFile read_snapshot_file(const ApiContext& context, const std::string& path) {
-  try {
-    return context.engine.documents().open(path)->file;
-  } catch (const Error& e) {
-    if (e.code() != ErrorCode::kUsage) throw;
-    return chat::open_document(path, nullptr).file;  // every row of another model
-  }
+  if (const auto open = context.engine.documents().find(path)) return open->file;
+  return chat::open_document(path, nullptr).file;
 }
 
 /// What a snapshot holds; with `problem` where this server can't continue it.
