@@ -197,7 +197,7 @@ TEST_F(Http, WithoutKeysItAnswersToNamesOfThisMachineOnly) {
     return client().Get(path, {{"Host", host}})->status;
   };
   for (const std::string host :
-       {"localhost", "localhost:8080", "127.0.0.1:1", "127.1.2.3", "[::1]:8080"}) {
+       {"localhost", "localhost:8080", "LocalHost:1", "127.0.0.1:1", "127.1.2.3", "[::1]:8080"}) {
     EXPECT_EQ(with(host), 200) << host;
   }
   for (const std::string host : {"evil.example", "evil.example:8080", "127.0.0.1.nip.io",

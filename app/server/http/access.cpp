@@ -24,13 +24,18 @@ std::array<unsigned char, 32> digest_of(const std::string& key) {
   return digest;
 }
 
-/// Returns "localhost" for "http://localhost:5173" or "localhost:5173"; "[::1]" keeps its brackets.
+/// Returns "localhost" for "http://localhost:5173" or "LOCALHOST:5173", as names of hosts may have
+/// capitals (RFC 9110, 4.2.3); "[::1]" keeps its brackets.
 std::string host_of(const std::string& origin) {
   const size_t scheme = origin.find("://");
   const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
   const size_t bracket = origin[begin] == '[' ? origin.find(']', begin) : begin;
   const size_t end = bracket == std::string::npos ? origin.size() : origin.find(':', bracket);
-  return origin.substr(begin, end == std::string::npos ? end : end - begin);
+  std::string host = origin.substr(begin, end == std::string::npos ? end : end - begin);
+  std::transform(host.begin(), host.end(), host.begin(), [](unsigned char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+  });
+  return host;
 }
 
 bool is_local_host(const std::string& host) {
