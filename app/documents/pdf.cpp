@@ -79,8 +79,8 @@ class PdfToText {
     const auto seconds = static_cast<rlim_t>(limits.pdf_seconds);
     const rlimit time = {seconds, seconds};
     const rlimit memory = {limits.pdf_memory, limits.pdf_memory};
-    prlimit(pid_, RLIMIT_CPU, &time, nullptr);
-    prlimit(pid_, RLIMIT_AS, &memory, nullptr);
+    limit(RLIMIT_CPU, time, name);
+    limit(RLIMIT_AS, memory, name);
   }
   ~PdfToText() {
     if (pid_ <= 0) return;
@@ -100,6 +100,16 @@ class PdfToText {
   }
 
  private:
+  /// Ends the process if it can't be limited. One that has ended by itself needs no limit.
+  void limit(__rlimit_resource resource, const rlimit& most, const std::string& name) {
+    if (prlimit(pid_, resource, &most, nullptr) == 0 || errno == ESRCH) return;
+    const int error = errno;
+    kill(pid_, SIGKILL);
+    wait_for_end();
+    fail(ErrorCode::kRuntime, "{}: the time and memory of pdftotext can't be limited: {}", name,
+         std::strerror(error));
+  }
+
   pid_t pid_ = -1;
 };
 
