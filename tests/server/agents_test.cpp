@@ -413,7 +413,7 @@ TEST_F(Agents, ReasoningTokensAreCounted) {
 
 TEST_F(Agents, HintsThatChangeNothingAreAccepted) {
   EXPECT_EQ(chat("").prompt.tokens, chat(R"("verbosity": "low", "stop": ["", ""],
-    "stream_options": {"include_usage": true}, "add_generation_prompt": true)")
+    "add_generation_prompt": true)")
                                         .prompt.tokens);
   EXPECT_TRUE(chat(R"("stop": [""])").stops.empty());
   EXPECT_EQ(error(read_response, R"({"input": "x", "truncation": "auto",

@@ -72,6 +72,12 @@ TEST_F(Requests, NullIsAsGoodAsAbsent) {
   EXPECT_TRUE(request.stops.empty());
 }
 
+TEST_F(Requests, OptionsOfAStreamAreForStreams) {
+  const std::string with_options = R"({"prompt": "x", "stream_options": {"include_usage": true})";
+  EXPECT_TRUE(error(read_completion, with_options + "}").starts_with("stream_options| "));
+  EXPECT_EQ(error(read_completion, with_options + R"(, "stream": true})"), "accepted");
+}
+
 TEST_F(Requests, KvChoosesWhatIsKept) {
   Request request =
       chat(R"("kv": {"budget": 64, "window_size": 8, "kernel_size": 3, "pooling": "avg"})");

@@ -66,7 +66,8 @@ void CompletionAnswers::on_complete() {
 bool read_includes_usage(const Fields& body, bool stream) {
   const Json* given = body.object("stream_options");
   if (given == nullptr) return false;
-  return stream && Fields(*given, "stream_options.").boolean("include_usage").value_or(false);
+  if (!stream) body.refuse("stream_options", "absent, unless 'stream' is true", *given);
+  return Fields(*given, "stream_options.").boolean("include_usage").value_or(false);
 }
 
 }  // namespace snapkv::server
