@@ -302,7 +302,7 @@ class Planner {
   void matrix(const std::string& name, int64_t n_out, int64_t n_in, float gain,
               bool with_bias = false, std::optional<DType> dtype = {}, int64_t n_outer = 0) {
     const float stddev = o_.gains ? gain / std::sqrt(static_cast<float>(n_in)) : o_.weight_stddev;
-    // as llama.cpp's quantizer, which takes another type where rows are no whole blocks
+    // as llama.cpp's quantizer, which takes another type where rows are not whole blocks
     if (n_in % block_size(o_.dtype) != 0 && !dtype) dtype = DType::q8_0;
     add({name + ".weight", dtype.value_or(o_.dtype), n_out, n_in, false, 0.0f, stddev, 0.0f,
          n_outer});

@@ -196,7 +196,7 @@ class Installed:
         self.check_documents(needle, facts.read_text())
         self.snapkv("inspect", "-m", needle, "-f", facts, "--kv-budget", "64", "-o", "page.html")
         if "<html" not in (self.folder / "page.html").read_text()[:1000]:
-            sys.exit("snapkv inspect: page.html is no page")
+            sys.exit("snapkv inspect: page.html is not a page")
         self.check_pull(needle)
         self.check_server(needle)
 

@@ -86,7 +86,7 @@ class Package:
         return cached
 
     def broken(self):
-        return Failure(f"{self}: {self.file} is no whole package; delete it and run this again")
+        return Failure(f"{self}: {self.file} is not a whole package; delete it and run this again")
 
     def open_archive(self):
         if self.file.suffix in (".whl", ".zip"):

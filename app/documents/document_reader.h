@@ -31,7 +31,7 @@ struct PagedText {
 };
 
 /// The text of the document at `path` ("-": standard input), as UTF-8. Throws Error{kRuntime} where
-/// the file or its reader fails, kUsage for what is no document, is damaged or exceeds a limit;
+/// the file or its reader fails, kUsage for what is not a document, is damaged or exceeds a limit;
 /// both name the file.
 std::string read_document(const std::string& path, const ReadLimits& limits = {});
 /// The same with its pages.

@@ -18,7 +18,7 @@ namespace {
 struct Census {
   size_t n_control = 0;     // C0, but for white space and escape
   size_t n_letters = 0;     // of ASCII
-  size_t n_high = 0;        // bytes of 0x80 and above that are no part of UTF-8
+  size_t n_high = 0;        // bytes of 0x80 and above that are not part of UTF-8
   size_t n_high_pairs = 0;  // those after another one
   size_t n_undefined = 0;   // those that Windows-1252 has no character for
   size_t n_utf8 = 0;        // characters of several bytes

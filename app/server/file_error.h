@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What clients are told about the server's files: their names, but not where they are, nor what a
-// file that is no snapshot holds.
+// file that is not a snapshot holds.
 #pragma once
 
 #include <string>

@@ -314,7 +314,7 @@ std::vector<double> log_softmax(std::span<const float> logits) {
   SNAPKV_CHECK(!logits.empty());
   if (const NonFinite bad = find_non_finite(logits)) {
     fail(ErrorCode::kRuntime,
-         "{} of {} logits are not finite, the first, of token {}, is {}: they are no prediction",
+         "{} of {} logits are not finite, the first, of token {}, is {}: they are not a prediction",
          bad.count, logits.size(), bad.first, non_finite_name(bad.value));
   }
   const double max = *std::max_element(logits.begin(), logits.end());

@@ -191,7 +191,7 @@ Conditions parse_conditions(const std::string& text, const std::string& option) 
     const std::string part = text.substr(begin, end - begin);
     const size_t equals = part.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == part.size()) {
-      fail(ErrorCode::kUsage, "{}: {} is no condition, expected FIELD=VALUE,FIELD=VALUE,...",
+      fail(ErrorCode::kUsage, "{}: {} is not a condition, expected FIELD=VALUE,FIELD=VALUE,...",
            option, part.empty() ? "an empty text" : part);
     }
     conditions.push_back({part.substr(0, equals), part.substr(equals + 1)});

@@ -55,7 +55,9 @@ std::vector<std::string> draw_names(Random& random, size_t n, const std::string&
   for (size_t i = 0; i < n; ++i) std::swap(names[i], names[i + random.below(names.size() - i)]);
   if (!first.empty()) {
     const auto found = std::find(names.begin(), names.end(), first);
-    if (found == names.end()) fail(ErrorCode::kUsage, "{} is no name that facts are about", first);
+    if (found == names.end()) {
+      fail(ErrorCode::kUsage, "{} is not a name that facts are about", first);
+    }
     std::iter_swap(names.begin(), found);
   }
   names.resize(n);

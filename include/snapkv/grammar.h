@@ -43,13 +43,13 @@ class Grammar {
   /// and numbers of items may be larger.
   static Grammar parse_schema_rules(std::string_view gbnf, std::string name = "grammar");
   /// The JSON documents that a schema allows, properties in the schema's order. Throws
-  /// Error{kUsage} "NAME: PLACE: ..." for what is no schema; also for what a grammar can't say,
+  /// Error{kUsage} "NAME: PLACE: ..." for what is not a schema; also for what a grammar can't say,
   /// unless there is a `relaxation`, to which it is added.
   static Grammar from_json_schema(std::string_view schema, std::string name = "JSON schema",
                                   SchemaRelaxation* relaxation = nullptr);
   /// The texts that an ECMA regular expression matches as a whole. Throws Error{kUsage} "NAME:
-  /// pattern '...', character N: ..." for what is no expression or what a grammar can't say, such
-  /// as look-around.
+  /// pattern '...', character N: ..." for what is not an expression or what a grammar can't say,
+  /// such as look-around.
   static Grammar from_regex(std::string_view pattern, std::string name = "regular expression");
   /// The grammar of any JSON object.
   static Grammar json_object();

@@ -65,7 +65,7 @@ function idArray(name, ids) {
   if (ids instanceof Int32Array) return ids;
   if (!Array.isArray(ids)) throw usageError(name, 'it must be an Int32Array or an array of ids');
   const bad = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id > 0x7fffffff);
-  if (bad >= 0) throw usageError(name, `${name}[${bad}] is ${ids[bad]}, which is no id`);
+  if (bad >= 0) throw usageError(name, `${name}[${bad}] is ${ids[bad]}, which is not an id`);
   return Int32Array.from(ids);
 }
 

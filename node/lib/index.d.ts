@@ -147,7 +147,7 @@ export class Model {
    * `parseSpecial`: control tokens spelled out in it become their ids. Both are true by default.
    */
   tokenize(text: string, how?: {addSpecial?: boolean, parseSpecial?: boolean}): Promise<Int32Array>;
-  /** The text of ids, with U+FFFD for bytes that are no whole character. */
+  /** The text of ids, with U+FFFD for bytes that are not a whole character. */
   detokenize(ids: Ids): Promise<string>;
   /** The prompt that the model's chat template makes of a conversation. */
   chatText(messages: Messages, variables?: TemplateVariables): Promise<string>;

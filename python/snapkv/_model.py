@@ -72,7 +72,7 @@ class Model:
                          parse_special)
 
     def detokenize(self, ids):
-        """The text of ids; bytes that are no whole character are U+FFFD."""
+        """The text of ids; bytes that are not a whole character are U+FFFD."""
         return _c.text("snapkv_detokenize", self._handle.pointer,
                        *_c.ids_argument(ids)).decode("utf-8", "replace")
 

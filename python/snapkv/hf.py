@@ -74,7 +74,7 @@ class _CompressedLayer(DynamicLayer):
 
     def mask(self, query, key, mask):
         """Which rows each query sees, [batch, n_head, n_query, n_rows]: of the kept ones those that
-        are no padding, of the later ones those that the model's ``mask`` lets through."""
+        are not padding, of the later ones those that the model's ``mask`` lets through."""
         n_query, n_head = query.shape[2], query.shape[1]
         n_new = key.shape[2] - self.padding.shape[2]
         kept = ~self.padding.repeat_interleave(n_head // key.shape[1], dim=1)

@@ -99,7 +99,7 @@ std::optional<struct stat> check_target(const std::string& path, bool overwrite)
     return std::nullopt;
   }
   if (!S_ISREG(info.st_mode)) {
-    fail(ErrorCode::kUsage, "'{}' is no regular file, it can't be written", path);
+    fail(ErrorCode::kUsage, "'{}' is not a regular file, it can't be written", path);
   }
   if (!overwrite) fail_there(path);
   if (const std::string_view stream = standard_stream_of(info); !stream.empty()) {

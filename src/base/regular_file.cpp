@@ -11,7 +11,7 @@ void require_regular_file(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
-  fail(ErrorCode::kUsage, "'{}' is no regular file", path);
+  fail(ErrorCode::kUsage, "'{}' is not a regular file", path);
 }
 
 }  // namespace snapkv

@@ -19,7 +19,7 @@ namespace snapkv::chat {
 struct ParameterTags {
   std::string_view name_begin, name_end;  ///< around the function's name
   std::string_view key_begin, key_end;    ///< around a parameter's name
-  /// Stands in key_end instead of `true` where the value is no string; empty: values do not say.
+  /// Stands in key_end instead of `true` where the value is not a string; empty: values do not say.
   std::string_view no_string_end = {};
   std::string_view value_begin = {}, value_end;
   std::string_view end;  ///< after the last parameter

@@ -62,7 +62,7 @@ void read_notes(const std::string& text, const std::string& path, DocumentFile& 
   file.notes = text_field(notes, "notes", path);
   file.form.variables = notes.value("variables", Json::object());
   if (!file.form.variables.is_object()) {
-    fail(ErrorCode::kBadModel, "'{}': the variables of its template are no object", path);
+    fail(ErrorCode::kBadModel, "'{}': the variables of its template are not an object", path);
   }
 }
 

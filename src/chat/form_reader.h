@@ -20,7 +20,7 @@ class FormReader {
   FormReader(const CallForm& form, const Functions& functions)
       : form_(form), functions_(functions) {}
 
-  /// Takes one more byte. Returns false when it and the bytes of rest() before it are no part of
+  /// Takes one more byte. Returns false when it and the bytes of rest() before it are not part of
   /// calls; what was read before stands.
   bool push(char c);
   /// Says that no more bytes follow.

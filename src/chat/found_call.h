@@ -35,7 +35,7 @@ bool is_call(const FoundCall& call, const Functions& functions);
 /// The calls that a JSON value stands for: a call, a list of calls, or {"tool_calls": [...]}. A
 /// call is {"name": ..., "arguments": {...}}, also with its arguments as a string that holds JSON,
 /// with the other usual names of both members, or inside {"function": {...}}. Nothing where a part
-/// of the value is no call of these functions.
+/// of the value is not a call of these functions.
 std::optional<std::vector<FoundCall>> calls_in(const Json& value, const Functions& functions);
 
 /// Whether `key` may be a member of a call's object, and one that holds the function's name.

@@ -16,7 +16,7 @@ constexpr std::string_view kAssistant = "assistant", kReturn = "<|return|>";
 /// What ends a message. The last is the beginning of a next one, where the model forgot the end.
 constexpr std::array kEnds = {std::string_view("<|end|>"), std::string_view("<|call|>"), kReturn,
                               kStart};
-/// A longer text without <|message|> is no header.
+/// A longer text without <|message|> is not a header.
 constexpr size_t kLongestHeader = 512;
 
 /// The word at the beginning of `text`, up to white space or a mark.

@@ -31,7 +31,7 @@ class HarmonyStream {
   };
 
   struct Options {
-    bool takes_calls = false;  ///< there are functions; else a message to one is no call
+    bool takes_calls = false;  ///< there are functions; else a message to one is not a call
     bool one_call = false;     ///< nothing follows the first call
   };
 

@@ -121,7 +121,7 @@ class LiteralRules {
     return properties != schema.end() && properties->is_object() && !properties->empty();
   }
 
-  /// The values of `enum` and `const` that are no objects or lists.
+  /// The values of `enum` and `const` that are not objects or lists.
   static std::vector<std::string> literals_in(const Json& schema) {
     std::vector<std::string> all;
     const auto add = [&](const Json& value) {

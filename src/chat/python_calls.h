@@ -12,7 +12,7 @@
 namespace snapkv::chat {
 
 /// The calls of a list, or of one call without brackets. Nothing where the text is none, or has
-/// arguments without names, or values that are no literals.
+/// arguments without names, or values that are not literals.
 std::optional<std::vector<FoundCall>> python_calls(std::string_view text);
 
 }  // namespace snapkv::chat

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ValueScanner: finds the end of a bracketed value that a model writes, JSON or Python's literals,
-// while it is being written, and sees early that the value is no call.
+// while it is being written, and sees early that the value is not a call.
 #pragma once
 
 #include <string>

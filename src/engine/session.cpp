@@ -29,7 +29,7 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
   if (n_positions > 0 && options.n_ctx == 0) impl_->n_ctx = std::min(impl_->n_ctx, n_positions);
   if (n_positions > 0 && impl_->n_ctx > n_positions) {
     fail(ErrorCode::kUsage,
-         "{} is {}; {} has learned the positions of {} tokens, and there are no others",
+         "{} is {}; {} has learned positions for {} tokens only",
          OptionName("n_ctx"), impl_->n_ctx, impl_->info().path, n_positions);
   }
 }

@@ -58,7 +58,7 @@ std::optional<uint64_t> split_value(const GgufPart& part, std::string_view key,
   if (const auto* i = std::get_if<int64_t>(&at->second.value); i != nullptr && *i >= 0) {
     return *i;
   }
-  fail(ErrorCode::kBadModel, "'{}': key '{}' is no non-negative integer", path, key);
+  fail(ErrorCode::kBadModel, "'{}': key '{}' is not a non-negative integer", path, key);
 }
 
 /// Checks the first part's split keys against its name. nullopt if the file is not split.

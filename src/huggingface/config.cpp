@@ -103,7 +103,7 @@ void read_sizes(const JsonFields& c, Config& config) {
                         : c.integer("num_attention_heads", 1, 1 << 14);
   config.n_head_kv = c.integer("num_key_value_heads", 1, 1 << 14, gemma ? 4 : config.n_head);
   if (config.n_head % config.n_head_kv != 0) {
-    c.bad("num_attention_heads", "is {}, which is no multiple of num_key_value_heads, {}",
+    c.bad("num_attention_heads", "is {}, which is not a multiple of num_key_value_heads, {}",
           config.n_head, config.n_head_kv);
   }
   const int64_t otherwise = default_head_dim(config);
@@ -114,7 +114,7 @@ void read_sizes(const JsonFields& c, Config& config) {
   } else {
     if (config.n_embd % config.n_head != 0) {
       c.bad("hidden_size",
-            "is {}, which is no multiple of num_attention_heads, {}, and head_dim is "
+            "is {}, which is not a multiple of num_attention_heads, {}, and head_dim is "
             "missing",
             config.n_embd, config.n_head);
     }

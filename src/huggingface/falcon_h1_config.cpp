@@ -31,7 +31,7 @@ void read_falcon_mixer(const JsonFields& c, Config& config) {
   sizes.n_group = c.integer("mamba_n_groups", 1, kMostFalconHeads, 1);
   sizes.d_state = c.integer("mamba_d_state", 1, kMostFalconWidth, 256);
   if (sizes.n_head % sizes.n_group != 0) {
-    c.bad("mamba_n_groups", "is {}, of which mamba_n_heads, {}, is no multiple", sizes.n_group,
+    c.bad("mamba_n_groups", "is {}, of which mamba_n_heads, {}, is not a multiple", sizes.n_group,
           sizes.n_head);
   }
   const int64_t most = sizes.n_head * kMostFalconWidth;

@@ -25,7 +25,7 @@ Json parse_json(std::string_view text, const std::string& label, const JsonLimit
   try {
     value = Json::parse(text.begin(), text.end(), check_depth);
   } catch (const Json::exception& e) {
-    fail(ErrorCode::kBadModel, "'{}' is no valid JSON: {}", label, printable(e.what()));
+    fail(ErrorCode::kBadModel, "'{}' is not valid JSON: {}", label, printable(e.what()));
   }
   if (!value.is_object()) {
     fail(ErrorCode::kBadModel, "'{}' holds {}, expected an object", label, shown(value));

@@ -54,7 +54,7 @@ void read_linear_attention(const JsonFields& c, Config& config) {
   heads.d_k = c.integer("linear_key_head_dim", 1, kMostHeadDim, 128);
   heads.d_v = c.integer("linear_value_head_dim", 1, kMostHeadDim, 128);
   if (heads.n_head % heads.n_head_k != 0) {
-    c.bad("linear_num_value_heads", "is {}, which is no multiple of linear_num_key_heads, {}",
+    c.bad("linear_num_value_heads", "is {}, which is not a multiple of linear_num_key_heads, {}",
           heads.n_head, heads.n_head_k);
   }
   heads.take_turns = config.mapping->architecture != "qwen3next";

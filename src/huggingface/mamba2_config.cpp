@@ -14,7 +14,7 @@ constexpr int64_t kMostScanHeads = 1 << 12, kMostScanWidth = 1 << 12, kMostScanE
 
 void check_groups(const JsonFields& c, const char* key, const Mamba2Sizes& sizes) {
   if (sizes.n_head % sizes.n_group == 0) return;
-  c.bad(key, "is {}, of which the number of heads, {}, is no multiple", sizes.n_group,
+  c.bad(key, "is {}, of which the number of heads, {}, is not a multiple", sizes.n_group,
         sizes.n_head);
 }
 

@@ -38,7 +38,7 @@ std::vector<std::string> steps_of(const JsonFields& tokenizer) {
   if (!top) return {};
   if (top->text("type") != "Sequence") return {step_text(*top)};
   const Json* list = top->find("pretokenizers");
-  if (list == nullptr || !list->is_array()) top->bad("pretokenizers", "is no array");
+  if (list == nullptr || !list->is_array()) top->bad("pretokenizers", "is not an array");
   std::vector<std::string> steps;
   for (const Json& item : *list) {
     if (!item.is_object()) top->bad("pretokenizers", "holds {}, expected objects", shown(item));

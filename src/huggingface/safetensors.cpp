@@ -59,7 +59,9 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     if (place_ == Place::kMetadata) return true;
     if (place_ != Place::kTensor || field_ != "dtype") unexpected("a text");
     entry_.type = find_type(text);
-    if (entry_.type == nullptr) bad("{} is '{}', which is no known type", where(), printable(text));
+    if (entry_.type == nullptr) {
+      bad("{} is '{}', which is not a known type", where(), printable(text));
+    }
     return true;
   }
 
@@ -131,7 +133,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(size_t position, const std::string&, const Json::exception& e) override {
-    bad("the header is no valid JSON at its byte {}: {}", position, printable(e.what()));
+    bad("the header is not valid JSON at its byte {}: {}", position, printable(e.what()));
   }
 
  private:
@@ -180,7 +182,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
         bad("tensor '{}': the size of its shape overflows", shown);
       }
     }
-    if (bits % 8 != 0) bad("tensor '{}': {} bits are no whole bytes", shown, bits);
+    if (bits % 8 != 0) bad("tensor '{}': {} bits are not whole bytes", shown, bits);
     if (entry_.begin > entry_.end) {
       bad("tensor '{}': data_offsets are [{}, {}], the second is less", shown, entry_.begin,
           entry_.end);

@@ -215,7 +215,7 @@ class VocabularyReader {
   /// makes gets the highest score.
   std::vector<std::string> read_merges() {
     const Json* list = model_.find("merges");
-    if (list == nullptr || !list->is_array()) model_.bad("merges", "is no array");
+    if (list == nullptr || !list->is_array()) model_.bad("merges", "is not an array");
     const int64_t n_merges = list->size();
     if (!byte_level_) {
       for (int64_t i = 0; i < n_vocab_; ++i) {
@@ -232,7 +232,7 @@ class VocabularyReader {
       piece.assign(first).append(second);
       const int64_t id = find(piece);
       if (id < 0) {
-        model_.bad("merges", "makes '{}', which is no token", printable(piece));
+        model_.bad("merges", "makes '{}', which is not a token", printable(piece));
       }
       if (byte_level_) {
         // In GGUF a space separates the two parts, so spaces in them are spelled U+0120, as in
@@ -253,7 +253,7 @@ class VocabularyReader {
     if (!top) return {};
     if (top->text("type") != "Sequence") return {*top};
     const Json* list = top->find("normalizers");
-    if (list == nullptr || !list->is_array()) top->bad("normalizers", "is no array");
+    if (list == nullptr || !list->is_array()) top->bad("normalizers", "is not an array");
     std::vector<JsonFields> steps;
     for (const Json& item : *list) {
       if (!item.is_object()) top->bad("normalizers", "holds {}, expected objects", shown(item));
@@ -324,7 +324,7 @@ struct AddedAround {
 
 void read_template(const JsonFields& processor, AddedAround& around) {
   const Json* single = processor.find("single");
-  if (single == nullptr || !single->is_array()) processor.bad("single", "is no array");
+  if (single == nullptr || !single->is_array()) processor.bad("single", "is not an array");
   around.known = true;
   bool text_seen = false;
   for (const Json& part : *single) {
@@ -364,7 +364,7 @@ AddedAround read_post_processor(const JsonFields& tokenizer) {
     return around;
   }
   const Json* list = top->find("processors");
-  if (list == nullptr || !list->is_array()) top->bad("processors", "is no array");
+  if (list == nullptr || !list->is_array()) top->bad("processors", "is not an array");
   for (const Json& item : *list) {
     if (!item.is_object()) top->bad("processors", "holds {}, expected objects", shown(item));
     read(JsonFields(item, tokenizer.file(), "post_processor.processors[]."));
@@ -426,7 +426,8 @@ class SpecialReader {
     if (token) {
       const int64_t id = vocabulary_.find(*token);
       if (id < 0 || id >= config_.n_vocab) {
-        files_.tokenizer.bad("post_processor", "adds '{}', which is no token", printable(*token));
+        files_.tokenizer.bad("post_processor", "adds '{}', which is not a token",
+                             printable(*token));
       }
       if (!ids_.contains(kind)) set(kind, id);
       if (ids_[kind] != id) {

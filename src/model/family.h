@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Family: in what a family of decoders differs from Llama, one row per general.architecture. The
-// rows are in families.cpp; model_spec.cpp, decoder_weights.cpp, decoder.cpp and blocks/ read them.
+// Family: how a family of decoders differs from Llama, one row per general.architecture. The rows
+// are in families.cpp; model_spec.cpp, decoder_weights.cpp, decoder.cpp and blocks/ read them.
 #pragma once
 
 #include <cstdint>

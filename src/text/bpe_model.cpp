@@ -88,7 +88,7 @@ void BpeModel::add_merges(const Merges& merges) {
                                        : vocab_.find(right) < 0 ? right
                                                                 : std::string_view();
       if (!missing.empty()) {
-        fail(ErrorCode::kBadModel, "{}: merge {}: '{}' is no token of the vocabulary", origin_,
+        fail(ErrorCode::kBadModel, "{}: merge {}: '{}' is not a token of the vocabulary", origin_,
              rank, missing);
       }
     }

@@ -87,7 +87,7 @@ TEST_F(WriteFile, SaysBeforehandWhatCannotBeWritten) {
   write_file(path_, "one");
   check_can_write(path_, true);
   expect_error(ErrorCode::kUsage, {"page.html", "exists"}, [&] { check_can_write(path_, false); });
-  expect_error(ErrorCode::kUsage, {"no regular file"}, [&] { check_can_write(folder_, true); });
+  expect_error(ErrorCode::kUsage, {"not a regular file"}, [&] { check_can_write(folder_, true); });
   expect_error(ErrorCode::kRuntime, {"none/x", "No such file"},
                [&] { check_can_write(folder_ + "/none/x", true); });
 }

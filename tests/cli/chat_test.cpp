@@ -174,7 +174,7 @@ TEST(Chat, SaveReplacesSavedChatsOnly) {
     const std::string file = make_file("mine.json", text);
     const Result r = chat("hi\n/save " + file + "\n", {"-n", "1"});
     EXPECT_EQ(r.code, 2) << r.err;
-    EXPECT_TRUE(contains(r.err, "no saved chat")) << r.err;
+    EXPECT_TRUE(contains(r.err, "not a saved chat")) << r.err;
     EXPECT_EQ(read_file(file), text);
   }
   const std::string own = make_file("own.json", R"({"messages": [)" + message + "]}");
@@ -227,7 +227,7 @@ TEST(Chat, ErrorsNameWhatIsWrongAndTheChatGoesOn) {
       {"/edit x", 2, {"no message"}},
       {"/undo 2", 2, {"/undo takes nothing", "'2'"}},
       {"/save", 2, {"/save PATH"}},
-      {"/save " + precious, 2, {"notes.txt", "no saved chat"}},
+      {"/save " + precious, 2, {"notes.txt", "not a saved chat"}},
       {"/save /nosuch/chat.json", 1, {"/nosuch/chat.json"}},
       {"/load " + precious, 2, {"notes.txt", "'messages'"}},
       {"/load nosuch.json", 1, {"nosuch.json"}},

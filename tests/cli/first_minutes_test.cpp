@@ -304,7 +304,7 @@ TEST(SavedCaches, ContinueWhereTheyWereSaved) {
                     {"another model"});
   expect_error_with(run({"generate", "-m", needle_model(), "--load-cache",
                          make_file("bad.cache", "not a cache")}),
-                    {"bad.cache", "is no saved cache"}, 3);
+                    {"bad.cache", "is not a saved cache"}, 3);
 }
 
 }  // namespace first_minutes_tests

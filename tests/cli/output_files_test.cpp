@@ -219,10 +219,10 @@ TEST(OutputFiles, CachesReplaceCachesOnly) {
     return run({"generate", "-m", in.model, "-p", "Some words", "-n", "0", "--save-cache", path});
   };
   const Result refused = save(in.text);
-  expect_refused(refused, "no saved cache");
+  expect_refused(refused, "not a saved cache");
   EXPECT_EQ(read_file(in.text), "# some words\n");
   expect_refused(run({"compress", "-m", in.model, "-f", in.config, "-o", in.text}),
-                 "no saved cache");
+                 "not a saved cache");
   EXPECT_EQ(save(make_file("empty.cache", "")).code, 0);
   EXPECT_EQ(save(cache).code, 0);
   EXPECT_EQ(save(cache).code, 0);

@@ -202,9 +202,9 @@ TEST(SessionFile, IsRefusedWhereItDoesNotBelong) {
   expect_error(ErrorCode::kRuntime, {"/nowhere"}, [&] { session.save("/nowhere/a.session"); });
   const std::string book = temporary("book.txt");
   std::ofstream(book) << "what must not be lost";
-  expect_error(ErrorCode::kUsage, {"book.txt", "no saved cache"}, [&] { session.save(book); });
+  expect_error(ErrorCode::kUsage, {"book.txt", "not a saved cache"}, [&] { session.save(book); });
   EXPECT_EQ(bytes_of(book).size(), 21u);
-  expect_error(ErrorCode::kBadModel, {"no saved cache"},
+  expect_error(ErrorCode::kBadModel, {"not a saved cache"},
                [&] { describe_session(test::model_path("needle")); });
 }
 

@@ -179,9 +179,9 @@ TEST_F(CompareTest, TwoConfigurationsOfOneFile) {
   refuses("budget=32", "budget=64", {"--a: no record", "policy=snapkv,budget=64"});
   refuses("bugdet=64", "", {"no record has a field bugdet", "budget, "});
   refuses("score=1", "", {"no record has a field score"});
-  refuses("budget", "", {"--a: budget is no condition"});
-  refuses("=64", "", {"no condition"});
-  refuses("budget=64", "budget=128,,", {"--b: an empty text is no condition"});
+  refuses("budget", "", {"--a: budget is not a condition"});
+  refuses("=64", "", {"not a condition"});
+  refuses("budget=64", "budget=128,,", {"--b: an empty text is not a condition"});
 }
 
 // Configurations leave out settings that are off.

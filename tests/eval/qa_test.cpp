@@ -166,7 +166,7 @@ TEST(QaScore, ComparesWords) {
   EXPECT_EQ(contains("Lincoln\u2019s plan", "lincolns plan"), 1);
   EXPECT_EQ(contains("the Red House", "a red house"), 1);
   EXPECT_EQ(contains("redhouse", "red house"), 0);
-  EXPECT_EQ(contains("It is the ` + ` sign.", " +"), 1) << "a mark that is no word";
+  EXPECT_EQ(contains("It is the ` + ` sign.", " +"), 1) << "a mark that is not a word";
   EXPECT_EQ(contains("It is a plus.", "+"), 0);
   EXPECT_EQ(qa_score(QaMetric::exact, {"+"}, " + "), 1);
   EXPECT_EQ(qa_score(QaMetric::exact, {"The end."}, " end"), 1);

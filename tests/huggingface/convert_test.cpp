@@ -214,7 +214,7 @@ TEST_F(ConvertTest, RefusesWhatWouldBeWrong) {
   expect_error(ErrorCode::kUsage, {"q4_0", "q8_0"}, [&] { convert(DType::q4_0); });
   convert();
   expect_error(ErrorCode::kUsage, {file_, "exists already"}, [&] { convert({}, false); });
-  expect_error(ErrorCode::kUsage, {dir_ / "out", "no regular file"},
+  expect_error(ErrorCode::kUsage, {dir_ / "out", "not a regular file"},
                [&] { convert_model({.from = folder_, .to = dir_ / "out", .overwrite = true}); });
   expect_error(ErrorCode::kRuntime, {"nowhere/x.gguf", "No such file"},
                [&] { convert_model({.from = folder_, .to = dir_ / "nowhere/x.gguf"}); });

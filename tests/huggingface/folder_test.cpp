@@ -506,7 +506,7 @@ TEST_F(FolderTest, WrongVocabularies) {
   set_tokenizer([](Json& t) { t["model"]["vocab"]["x"] = -1; });
   expect_bad({"model.vocab.x is -1"});
   set_tokenizer([](Json& t) { t["model"]["merges"].push_back("b a"); });
-  expect_bad({"model.merges makes 'ba'", "no token"});
+  expect_bad({"model.merges makes 'ba'", "not a token"});
   set_tokenizer([](Json& t) { t["model"]["merges"].push_back("b"); });
   expect_bad({"model.merges holds \"b\""});
   set_tokenizer([](Json& t) { t["model"]["merges"].push_back(Json::array({"a", 1})); });

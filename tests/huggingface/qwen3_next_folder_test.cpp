@@ -221,7 +221,7 @@ TEST_F(Qwen3NextFolder, RefusesWhatItCannotCompute) {
     set_config({{key, value}});
     expect_error(ErrorCode::kBadModel, {key, why}, [&] { Model::load({.path = folder_}); });
   };
-  refused("linear_num_value_heads", 5, "no multiple of linear_num_key_heads, 2");
+  refused("linear_num_value_heads", 5, "not a multiple of linear_num_key_heads, 2");
   refused("linear_num_key_heads", 0, "0");
   refused("linear_conv_kernel_dim", 1, "1");
   refused("attn_output_gate", false, "supported is true");

@@ -75,7 +75,7 @@ TEST(SafetensorsTest, NamesWhatIsWrongWithTheHeader) {
   expect_bad({"'a'", "no dtype"}, R"({"a": {"shape": [], "data_offsets": [0, 0]}})");
   expect_bad({"'a'", "no shape"}, R"({"a": {"dtype": "U8", "data_offsets": [0, 0]}})");
   expect_bad({"'a'", "no data_offsets"}, R"({"a": {"dtype": "U8", "shape": []}})");
-  expect_bad({"'a'", "'Q9'", "no known type"}, R"({"a": {"dtype": "Q9"}})");
+  expect_bad({"'a'", "'Q9'", "not a known type"}, R"({"a": {"dtype": "Q9"}})");
   expect_bad({"dtype of tensor 'a'", "an array"}, R"({"a": {"dtype": ["F32"]}})");
   expect_bad({"'a'", "field 'extra'"}, R"({"a": {"extra": 1}})");
   expect_bad({"shape of tensor 'a'", "an object"}, R"({"a": {"shape": [{}]}})");

@@ -34,7 +34,7 @@ export async function refused(model: Model): Promise<void> {
   await model.session({top_p: 'much'});
   // @ts-expect-error: models are loaded
   new Model();
-  // @ts-expect-error: an answer with `stream` is no promise of a text
+  // @ts-expect-error: an answer with `stream` is not a promise of a text
   const text: string = await model.chat('Hello', {stream: true});
   // @ts-expect-error: sessions are made with options, their prompts are not
   await (await model.session()).prefill([1], {kvBudget: 3});

@@ -34,9 +34,9 @@ TEST(FileError, APipeIsNoFile) {
   const std::string pipe = testing::TempDir() + "pipe.kv";
   std::remove(pipe.c_str());  // of an earlier run, when tests are repeated
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  expect_error(ErrorCode::kUsage, {"pipe.kv", "no regular file"},
+  expect_error(ErrorCode::kUsage, {"pipe.kv", "not a regular file"},
                [&] { require_regular_file(pipe); });
-  expect_error(ErrorCode::kUsage, {"no regular file"},
+  expect_error(ErrorCode::kUsage, {"not a regular file"},
                [&] { require_regular_file(testing::TempDir()); });
   EXPECT_NO_THROW(require_regular_file(testing::TempDir() + "none"));
 }

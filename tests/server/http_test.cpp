@@ -454,7 +454,7 @@ TEST_F(Http, SnapshotsAreFilesOfOneFolder) {
   ASSERT_EQ(list.size(), 1u) << list;
   EXPECT_EQ(list[0]["name"], "a");
   EXPECT_EQ(list[0]["bytes"], 5);
-  EXPECT_TRUE(list[0].contains("problem")) << "12345 is no snapshot";
+  EXPECT_TRUE(list[0].contains("problem")) << "12345 is not a snapshot";
   const auto made = post("/v1/kv/snapshots",
                          R"({"name": "book", "text": "Once", "notes": "n", "kv": {"budget": 64}})");
   EXPECT_EQ(made->status, 200) << made->body;

@@ -128,7 +128,7 @@ TEST_F(Requests, WrongValuesAreNamed) {
   expect_error(R"("logprobs": 5)", "logprobs", "true or false, not 5");
   expect_error(R"("top_logprobs": 5)", "top_logprobs", "needs 'logprobs': true");
   expect_error(R"("logprobs": true, "top_logprobs": 21)", "top_logprobs", "from 0 to 20, not 21");
-  expect_error(R"("logit_bias": {"x": 1})", "logit_bias", "'\"x\"' is no token's id");
+  expect_error(R"("logit_bias": {"x": 1})", "logit_bias", "'\"x\"' is not a token id");
   expect_error(R"("logit_bias": {"1": 101})", "logit_bias", "from -100 to 100, not 101");
   expect_error(R"("logit_bias": [1])", "logit_bias", "an object");
   expect_error(R"("audio": {})", "audio", "text only");
@@ -255,7 +255,7 @@ TEST_F(Requests, CompletionsTakeTextsAndTokens) {
            {R"({})", "'prompt' is missing"},
            {R"({"prompt": 5})", "an array of either, not 5"},
            {R"({"prompt": []})", "an array of either, not an array"},
-           {R"({"prompt": [1, -1]})", "-1 is no token's id"},
+           {R"({"prompt": [1, -1]})", "-1 is not a token id"},
            {R"({"prompt": ["a", 5]})", "an array of either, not 5"},
            {R"({"prompt": ["a", []]})", "an array of either, not an array"},
            {R"({"prompt": ["a", "b", "c", "d"]})", "at most 3 prompts are possible in one request"},

@@ -50,7 +50,7 @@ bool awaits_answer(const Json& messages) {
   return role == messages.back().end() || *role != "assistant";
 }
 
-/// The conversation's variables. Throws kUsage for what is no conversation.
+/// The conversation's variables. Throws kUsage for what is not a conversation.
 Json read_conversation(const ApplyTemplateSettings& s) {
   const std::string where = s.conversation == "-" ? "standard input" : s.conversation;
   const std::string text = read_text(s.conversation);
@@ -82,7 +82,7 @@ Json read_conversation(const ApplyTemplateSettings& s) {
   if (!messages.is_array() || has_system) {
     fail(ErrorCode::kUsage, "--system: {}",
          has_system ? "the messages begin with a system message already"
-                    : "the messages are no list");
+                    : "the messages are not a list");
   }
   Json with_system = Json::array();
   with_system.push_back(Json{{"role", "system"}, {"content", s.chat.system()}});

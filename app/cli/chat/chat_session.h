@@ -132,7 +132,7 @@ class ChatSession {
   /// Every row of the last conversation that was read as a whole, for those that begin like it;
   /// null if it would take too much memory.
   std::shared_ptr<const KvPrefix> rows_;
-  std::string header_;            // of an answer with channels, whose reasoning is no message
+  std::string header_;            // of an answer with channels, whose reasoning is not a message
   std::vector<int32_t> seen_;     // the tokens that the session has read
   std::vector<int32_t> pending_;  // last tokens of that answer, not yet read by the session
   std::optional<Reply> last_;

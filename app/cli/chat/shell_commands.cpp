@@ -207,7 +207,7 @@ void ChatShell::save(const std::string& text) {
     } catch (const Error&) {  // not a conversation, or it can't be read
     }
     if (!is_saved) {
-      fail(ErrorCode::kUsage, "{} exists and is no saved chat: choose another name", path);
+      fail(ErrorCode::kUsage, "{} exists and is not a saved chat: choose another name", path);
     }
   }
   session_.conversation().save(path);

@@ -88,7 +88,7 @@ bool is_of_the_build(std::string_view name) {
 }
 
 // Warns about SNAPKV_ variables that no option reads. They are misspelt settings, or another
-// program's, so they are no error.
+// program's, so they are not an error.
 void warn_about_unknown_variables(const CLI::App& root) {
   std::vector<std::string> known = {variable_name("config")};
   add_variable_names(root, known);
@@ -98,7 +98,7 @@ void warn_about_unknown_variables(const CLI::App& root) {
     if (!name.starts_with("SNAPKV_") || is_of_the_build(name)) continue;
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string near = nearest_name(name, known);
-    write_stderr(fmt::format("snapkv: warning: {} in the environment is no setting{}\n",
+    write_stderr(fmt::format("snapkv: warning: {} in the environment is not a setting{}\n",
                              printable(name),
                              near.empty() ? "" : fmt::format("; did you mean {}?", near)));
   }

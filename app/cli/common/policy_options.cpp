@@ -154,7 +154,7 @@ void check_policy_options(const CacheSettings& settings, const std::vector<std::
     for (const PolicyParam& param : policy_info(policies.front()).params) {
       flags.push_back(flag_of(param.option));
     }
-    fail(ErrorCode::kUsage, "{} is no option of policy {}, which has: {}",
+    fail(ErrorCode::kUsage, "{} is not an option of policy {}, which has: {}",
          flag_of(unused->param->option), fmt::join(policies, ", "), fmt::join(flags, ", "));
   }
 }

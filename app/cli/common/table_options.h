@@ -16,7 +16,8 @@ namespace snapkv::cli {
 /// The command's names for an option of the engine: "-t,--threads" for n_threads, "--kv-kernel" for
 /// kv_kernel_size; "--top-k" for top_k, as for every name without one of its own.
 std::string flag_names(std::string_view option);
-/// The long one of them, for messages: "--threads". What is no option of the engine stays as it is.
+/// The long one of them, for messages: "--threads". What is not an option of the engine stays as it
+/// is.
 std::string flag_of(std::string_view option);
 
 /// What the help says of the values: "N", "X", "SIZE", "max|avg".

@@ -18,7 +18,7 @@ int terminal_width();
 int stdout_width();
 
 /// Thrown when the reader of stdout has gone ("| head"). The command ends silently with the exit
-/// code of a program that SIGPIPE ended; it is no error, since that reader had seen enough.
+/// code of a program that SIGPIPE ended; it is not an error, since that reader had seen enough.
 struct StdoutClosed {
   static constexpr int kExitCode = 141;
 };

@@ -129,7 +129,8 @@ void check_options_are_of_use(const EvalSettings& settings) {
       return policy_info(policy).find(list.param) != nullptr;
     });
     if (!list.typed || policies.empty() || has) continue;
-    fail(ErrorCode::kUsage, "{} is no option of policy {}", list.flag, fmt::join(policies, ", "));
+    fail(ErrorCode::kUsage, "{} is not an option of policy {}", list.flag,
+         fmt::join(policies, ", "));
   }
 }
 

@@ -19,7 +19,7 @@ std::vector<int32_t> token_ids(const Fields& body, const Json& list, const Model
   const int64_t n_vocab = model.tokenizer().n_vocab();
   for (const Json& id : list) {
     if (!id.is_number_integer() || id < 0 || id >= n_vocab) {
-      body.refuse("prompt", fmt::format("{} is no token's id, which are 0 to {}", short_text(id),
+      body.refuse("prompt", fmt::format("{} is not a token id; they are 0 to {}", short_text(id),
                                         n_vocab - 1));
     }
     ids.push_back(id.get<int32_t>());

@@ -14,7 +14,7 @@ namespace snapkv::server {
 Json custom_function(const Fields& tool, const Fields& grammar);
 
 /// A call of a custom tool as one of a function, and the text that the arguments of such a call
-/// hold: as they are, where they are no object with `input`.
+/// hold: as they are, where they are not an object with `input`.
 Json custom_arguments(const std::string& input);
 std::string custom_input(const std::string& arguments);
 

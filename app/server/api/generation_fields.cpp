@@ -30,7 +30,7 @@ std::vector<LogitBias> read_logit_bias(const Fields& body, const Model& model) {
   for (const auto& [key, value] : biases->items()) {
     const std::optional<int64_t> id = parse_whole(key);
     if (!id || *id < 0 || *id >= n_vocab) {
-      body.refuse("logit_bias", fmt::format("'{}' is no token's id, which are 0 to {}",
+      body.refuse("logit_bias", fmt::format("'{}' is not a token id; they are 0 to {}",
                                             short_text(key), n_vocab - 1));
     }
     if (!value.is_number() || std::abs(value.get<double>()) > kMostBias) {

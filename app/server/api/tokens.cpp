@@ -67,7 +67,7 @@ Json detokenize(const Json& json, const ApiContext& context) {
   std::vector<int32_t> ids;
   for (const Json& id : *body.array("tokens")) {
     if (!id.is_number_integer() || id < 0 || id >= n_vocab) {
-      body.refuse("tokens", fmt::format("{} is no token's id, which are 0 to {}", short_text(id),
+      body.refuse("tokens", fmt::format("{} is not a token id; they are 0 to {}", short_text(id),
                                         n_vocab - 1));
     }
     ids.push_back(id.get<int32_t>());

@@ -56,7 +56,8 @@ void check_header_names(const httplib::Request& request) {
   };
   for (const auto& [name, value] : request.headers) {
     if (!name.empty() && std::all_of(name.begin(), name.end(), is_allowed)) continue;
-    throw ApiError(400, "'" + name.substr(0, 100) + "' is no name of a header", "invalid_header");
+    throw ApiError(400, "'" + name.substr(0, 100) + "' is not the name of a header",
+                   "invalid_header");
   }
 }
 
@@ -86,7 +87,7 @@ void check_transfer_encoding(const httplib::Request& request) {
 void check_host(const httplib::Request& request) {
   const size_t n = request.get_header_value_count("Host");
   if (n == 1 || (n == 0 && request.version == "HTTP/1.0")) return;
-  throw ApiError(400, fmt::format("there must be one header 'Host', and there are {}", n),
+  throw ApiError(400, fmt::format("there must be one header 'Host', this request has {}", n),
                  "invalid_host");
 }
 

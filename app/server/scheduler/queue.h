@@ -38,7 +38,7 @@ class RequestQueue {
   // for any thread
 
   /// Gives the job its id and queues it. Throws Refused if no more requests are taken, or if this
-  /// one would have to wait and as many wait as may. `needed`: bytes that it takes.
+  /// one would have to wait and max_queue others already do. `needed`: bytes that it takes.
   void add(std::unique_ptr<Job> job, size_t needed);
   /// An id that no job and no kept session has.
   int64_t next_id();

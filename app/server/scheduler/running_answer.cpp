@@ -102,7 +102,7 @@ void RunningAnswer::begin_or_end_call() {
     try {
       matcher.accept_text(*begun_call_);
     } catch (const Error&) {
-      return;  // the token has begun something else, which remains text if it is no call
+      return;  // the token has begun something else, which remains text if it is not a call
     }
     sampler_.set_grammar(std::move(matcher));
   }

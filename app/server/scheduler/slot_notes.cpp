@@ -22,7 +22,7 @@ std::vector<int32_t> tokens_in(const Json& notes, const char* name, int64_t n_vo
   std::vector<int32_t> tokens;
   for (const Json& id : *found) {
     if (!id.is_number_integer() || id < 0 || id >= n_vocab) {
-      fail(ErrorCode::kBadModel, "{}: '{}' in its notes has what is no token of the model", path,
+      fail(ErrorCode::kBadModel, "{}: '{}' in its notes has what is not a token of the model", path,
            name);
     }
     tokens.push_back(id.get<int32_t>());

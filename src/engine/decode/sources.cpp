@@ -104,7 +104,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
 }
 
-/// Drops the sentences that are no sources; the others stay in their order.
+/// Drops the sentences that are not sources; the others stay in their order.
 void keep_strongest(const SourceOptions& options, std::vector<SourcePassage>& sources) {
   float most = options.least;
   for (const SourcePassage& source : sources) most = std::max(most, source.attention);

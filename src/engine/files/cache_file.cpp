@@ -62,7 +62,7 @@ CacheStart read_start(std::span<const std::byte> bytes, const std::string& path)
          path);
   }
   if (magic != kMagic) {
-    fail(ErrorCode::kBadModel, "'{}' is no saved cache: it begins with \"{}\"", path,
+    fail(ErrorCode::kBadModel, "'{}' is not a saved cache: it begins with \"{}\"", path,
          printable(magic.substr(0, bytes.size())));
   }
   if (start.version != kCacheVersion) {

@@ -176,8 +176,8 @@ void check_model(const CacheFile& file, const SavedCache& head, const Model& mod
 /// Whether a file begins as a saved cache does, perhaps one of an older version. Throws
 /// Error{kRuntime} if it cannot be read.
 bool is_saved_cache(const std::string& path);
-/// What a file holds; nothing if it is no saved cache. Throws Error{kBadModel} for those of other
-/// versions, Error{kRuntime} if it cannot be read.
+/// What a file holds; nothing if it is not a saved cache. Throws Error{kBadModel} for those of
+/// other versions, Error{kRuntime} if it cannot be read.
 std::optional<CacheContents> cache_contents(const std::string& path);
 
 }  // namespace snapkv

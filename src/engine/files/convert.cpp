@@ -97,7 +97,7 @@ DType type_of(const MappedTensor& t, std::optional<DType> wanted) {
          printable(t.name), name(given), name(*wanted));
   }
   if (t.tensor.n_cols() % block_size(*wanted) == 0) return *wanted;
-  log_warn("tensor {} has rows of {} values, which are no whole blocks of {}: it becomes f16",
+  log_warn("tensor {} has rows of {} values, which are not whole blocks of {}: it becomes f16",
            printable(t.name), t.tensor.n_cols(), name(*wanted));
   return DType::f16;
 }

@@ -21,7 +21,7 @@ void check_cache_path(const std::string& path) {
       ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
   if (!holds_bytes || is_saved_cache(path)) return;
   fail(ErrorCode::kUsage,
-       "'{}' is there and is no saved cache, which alone is replaced by another: name another file",
+       "'{}' exists and is not a saved cache: only those are replaced, choose another name",
        path);
 }
 

@@ -50,7 +50,7 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
   if (s.layers.empty()) fail(ErrorCode::kUsage, "save: the session has read no prompt yet");
   if (s.keeps_all()) {
     fail(ErrorCode::kUsage,
-         "save: with {} a session has uncompressed rows, which are no part of its file",
+         "save: with {} a session has uncompressed rows, which are not part of its file",
          OptionName(s.keeps_all_option()));
   }
   CacheFileWriter out(path, CacheContents::session, zstd_level);

@@ -26,8 +26,8 @@ Buffer decode_zstd_frame(std::span<const std::byte> frame, size_t n_bytes, const
                          const std::string& what) {
   const unsigned long long said = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (said == ZSTD_CONTENTSIZE_ERROR || said == ZSTD_CONTENTSIZE_UNKNOWN) {
-    fail(ErrorCode::kBadModel, "'{}': {} is no zstd frame that says its size: it is damaged", path,
-         what);
+    fail(ErrorCode::kBadModel, "'{}': {} is not a zstd frame that says its size: it is damaged",
+         path, what);
   }
   if (said != n_bytes) {
     fail(ErrorCode::kBadModel, "'{}': {} has {} bytes, its zstd frame {}: it is damaged", path,

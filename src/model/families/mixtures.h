@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rows of the table in families.cpp: families all of whose models are mixtures of experts, and that
-// are no variant of a dense family there.
+// are not a variant of a dense family there.
 #pragma once
 
 #include <array>

@@ -184,7 +184,7 @@ uint32_t GbnfText::take_hex(size_t begin, int n_digits) {
     value = value * 16 + static_cast<uint64_t>(digit);
   }
   if (value > kMostCodePoint || (value >= 0xd800 && value <= 0xdfff)) {
-    reject(begin, fmt::format("U+{:04X} is no character", value));
+    reject(begin, fmt::format("U+{:04X} is not a character", value));
   }
   return static_cast<uint32_t>(value);
 }

@@ -11,7 +11,7 @@
 namespace snapkv::grammar {
 
 /// GBNF of the documents that a schema allows; docs/grammar.md says which keywords there are.
-/// Throws Error{kUsage} "NAME: PLACE: ..." for what is no schema; for what is not supported as
+/// Throws Error{kUsage} "NAME: PLACE: ..." for what is not a schema; for what is not supported as
 /// well, where `relaxation` is null.
 std::string schema_to_gbnf(std::string_view schema, const std::string& name,
                            SchemaRelaxation* relaxation = nullptr);

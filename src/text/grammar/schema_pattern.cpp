@@ -291,7 +291,7 @@ class PatternReader {
       ++at_;
       const uint32_t value = hex(c == 'x' ? 2 : 4);
       set.add(value, value);
-      if (set.empty()) reject("a surrogate is no character");
+      if (set.empty()) reject("a surrogate is not a character");
       return set;
     }
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {

@@ -186,7 +186,7 @@ class BraceFormatter {
     std::string_view name = whole.substr(0, colon);
     char conversion = 0;
     if (const size_t mark = name.find('!'); mark != std::string_view::npos) {
-      if (name.size() != mark + 2) fail(ErrorCode::kUsage, "'{}' is no format", whole);
+      if (name.size() != mark + 2) fail(ErrorCode::kUsage, "'{}' is not a format", whole);
       conversion = name[mark + 1];
       name = name.substr(0, mark);
     }

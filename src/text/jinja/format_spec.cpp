@@ -128,7 +128,7 @@ FormatSpec parse_spec(const Text& text) {
     spec.type = rest[0];
     rest.remove_prefix(1);
   }
-  if (!rest.empty()) fail(ErrorCode::kUsage, "'{}' is no format", text.bytes());
+  if (!rest.empty()) fail(ErrorCode::kUsage, "'{}' is not a format", text.bytes());
   return spec;
 }
 
@@ -142,7 +142,7 @@ void append_number(Budget& budget, const FormatSpec& spec, const Value& value, T
   if (spec.type == 'c') {
     const int64_t c = value.integer();
     const bool valid = c >= 0 && c <= 0x10ffff && (c < 0xd800 || c >= 0xe000);
-    if (!valid) fail(ErrorCode::kUsage, "{} is no character", c);
+    if (!valid) fail(ErrorCode::kUsage, "{} is not a character", c);
     std::string bytes;
     utf8::append(bytes, static_cast<uint32_t>(c));
     return append_text(budget, spec, Text(bytes), out);

@@ -30,7 +30,7 @@ void Target::assign(Interpreter& in, const ScopePtr& scope, const Value& value) 
   } else if (auto* names = in.lookup(name, scope).object<Namespace>()) {
     names->set(in.budget(), attribute, value);
   } else {
-    fail(ErrorCode::kUsage, "can't set {}.{}: '{}' is no namespace", name, attribute, name);
+    fail(ErrorCode::kUsage, "can't set {}.{}: '{}' is not a namespace", name, attribute, name);
   }
 }
 

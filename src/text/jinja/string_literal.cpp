@@ -52,8 +52,8 @@ class Unescaper {
       rest_.remove_prefix(1);
     }
     if (value > 0x10ffff) {
-      fail(ErrorCode::kUsage, "line {}: a string has \\{} with {:x}, which is no character", line_,
-           name, value);
+      fail(ErrorCode::kUsage, "line {}: a string has \\{} with {:x}, which is not a character",
+           line_, name, value);
     }
     return static_cast<uint32_t>(value);
   }

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {R"({"a":"x","b":"y"})"},
                 {R"({"a":1})"}}));
 
-// What is no schema stays an error.
+// What is not a schema stays an error.
 TEST(JsonSchemaRelaxation, IsOfValidSchemas) {
   for (const char* schema : {R"({"type": "aray"})", R"({"$ref": "#/nowhere"})", "{",
                              R"({"type": "string", "minLength": 3, "maxLength": 2})"}) {
