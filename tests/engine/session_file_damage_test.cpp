@@ -214,8 +214,8 @@ TEST(SessionFile, FramesThatLieAreFound) {
   expect_refused(bomb, "its zstd frame 67108864");
   expect_refused(zeros(n - 1), "its zstd frame");
   expect_refused(zeros(n), "head 0 has 0 rows");
-  expect_refused(std::vector<std::byte>(20), "no zstd frame");
-  expect_refused({frame.begin(), frame.begin() + 5}, "no zstd frame");
+  expect_refused(std::vector<std::byte>(20), "not a zstd frame");
+  expect_refused({frame.begin(), frame.begin() + 5}, "not a zstd frame");
   expect_refused({frame.begin(), frame.end() - 1}, "zstd frame of block");
   std::vector<std::byte> other = frame;
   other.push_back({});
