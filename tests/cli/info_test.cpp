@@ -91,7 +91,8 @@ TEST(Info, PlanCountsBytes) {
 }
 
 TEST(Info, TheRowsOfThePlanAddUp) {
-  for (const char* option : {"--no-progress", "--kv-refresh", "--kv-decode-limit=300"}) {
+  for (const char* option :
+       {"--no-progress", "--kv-refresh", "--kv-decode-limit=300", "--draft=off", "--draft=self"}) {
     const Result r =
         run({"info", "-m", needle_model(), "-c", "4000", "--kv-budget", "128", "--json", option});
     ASSERT_EQ(r.code, 0) << r.err;
@@ -110,6 +111,7 @@ TEST(Info, TheRowsOfThePlanAddUp) {
     return run(args).out;
   };
   EXPECT_TRUE(contains(text({"--kv-refresh"}), "all rows, beside the kept"));
+  EXPECT_TRUE(contains(text({"--draft", "self"}), "all rows, beside the kept"));
   EXPECT_FALSE(contains(text({}), "all rows, beside the kept"));
 }
 
