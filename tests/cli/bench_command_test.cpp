@@ -153,6 +153,18 @@ TEST(BenchCommandTest, DecodeReportsBandwidth) {
   }
 }
 
+TEST(BenchCommandTest, StepsOfSeveralTokensReadRowsAndWeightsOnce) {
+  const Json results = bench_json("-p 0 -n 7 -d 50 -b 2 --step 1,4 -r 1 -t 1 --kv-policy full");
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results.at(0).at("n_step"), 1);
+  EXPECT_EQ(results.at(1).at("n_step"), 4);
+  const auto work = [&](size_t i, const char* key) { return results.at(i).at(key).get<double>(); };
+  // steps of 4 and 3 tokens, after which there are 54 and 57 rows in each of 2 sequences
+  const double bytes = 2 * work(1, "model_size") + (54 + 57) * 6 * 3 * 128 * 2.0;
+  EXPECT_NEAR(work(1, "work_gb") * 1e9, bytes, 1e-5 * bytes);
+  EXPECT_NEAR(work(1, "work_gflop"), work(0, "work_gflop"), 1e-9) << "the same tokens";
+}
+
 TEST(BenchCommandTest, RowsArePercentOfTheMachinesLimits) {
   // Where products are of bf16, a prompt's weights are always packed; f16 as it is in the file only
   // for prompts longer than these.
@@ -255,6 +267,7 @@ TEST(BenchCommandTest, BadListsAreUsageErrors) {
       {"-n 1.5", "--n-gen: '1.5'"},
       {"-d 1k", "--n-depth: '1k'"},
       {"-b 0", "--batch: '0'"},
+      {"--step 17", "--step: '17'"},
       {"-t -2", "--threads: '-2'"},
       {"-r 0", "--repetitions"},
       {"-o xml", "--output"},

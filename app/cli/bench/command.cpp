@@ -142,6 +142,9 @@ void add_options(CLI::App& app, BenchSettings& s) {
            kPromptRange);
   add_list("-b,--batch", s.n_seq, "Sequences decoded together (llama-bench's -b is --chunk here)",
            "1", kBatchRange);
+  add_list("--step", s.n_step,
+           "Tokens of a sequence decoded in one step, as guesses are checked (generate --draft)", "1",
+           kStepRange);
   add_list("-t,--threads", s.threads, "Threads; 0: one for each processor that the process may use",
            "0", kThreadsRange);
   app.add_option("-r,--repetitions", s.repetitions, "Timed repetitions of each test")

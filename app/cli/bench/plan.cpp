@@ -102,6 +102,7 @@ std::vector<SessionOptions> session_variants(const BenchSettings& s, const Model
 std::string BenchTest::label() const {
   std::string text = n_prompt > 0 ? fmt::format("pp{}", n_prompt) : fmt::format("tg{}", n_gen);
   if (n_seq > 1) text += fmt::format(" x{}", n_seq);
+  if (n_step > 1) text += fmt::format(" by {}", n_step);
   if (n_depth > 0) text += fmt::format(" @ d{}", n_depth);
   return text;
 }
@@ -147,6 +148,7 @@ std::vector<BenchTest> make_bench_plan(const BenchSettings& s, const ModelInfo* 
   const auto n_gen = parse_counts("--n-gen", s.n_gen, kPromptRange);
   const auto n_depth = parse_counts("--n-depth", s.n_depth, kPromptRange);
   const auto n_seq = parse_counts("--batch", s.n_seq, kBatchRange);
+  const auto n_step = parse_counts("--step", s.n_step, kStepRange);
   auto threads = parse_counts("--threads", s.threads, kThreadsRange);
   // resolved here, so that the result reports the actual number
   std::replace(threads.begin(), threads.end(), int64_t{0}, int64_t{cpu_threads()});
@@ -154,21 +156,29 @@ std::vector<BenchTest> make_bench_plan(const BenchSettings& s, const ModelInfo* 
 
   std::vector<BenchTest> plan;
   BenchTest test;
-  const auto add_decode = [&] {
-    for (const int64_t batch : n_seq) {
-      for (const int64_t n : n_gen) {
-        test.n_prompt = 0;
-        test.n_gen = n;
-        test.n_seq = batch;
-        if (n > 0) plan.push_back(test);
-      }
+  const auto add_step = [&](int64_t batch, int64_t step) {
+    test.n_seq = batch;
+    test.n_step = step;
+    for (const int64_t n : n_gen) {
+      test.n_prompt = 0;
+      test.n_gen = n;
+      if (n > 0) plan.push_back(test);
     }
+  };
+  const auto add_decode = [&] {
+    for (const int64_t step : n_step) {
+      // memory for steps of several tokens is planned only with guesses
+      test.session.draft = step > 1 ? Draft::lookup : Draft::off;
+      if (step > 1) test.session.draft_max = step - 1;
+      for (const int64_t batch : n_seq) add_step(batch, step);
+    }
+    test.session.draft = Draft::off;
   };
   const auto add_prefill = [&] {
     for (const int64_t n : n_prompt) {
       test.n_prompt = n;
       test.n_gen = 0;
-      test.n_seq = 1;
+      test.n_seq = test.n_step = 1;
       if (n > 0) plan.push_back(test);
     }
   };

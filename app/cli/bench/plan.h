@@ -20,6 +20,7 @@ struct BenchSettings {
   std::vector<std::string> n_gen = {"128"};
   std::vector<std::string> n_depth = {"0"};
   std::vector<std::string> n_seq = {"1"};
+  std::vector<std::string> n_step = {"1"};
   std::vector<std::string> threads = {"0"};
   std::vector<std::string> policies = {"snapkv"};
   std::vector<std::string> budgets = {"1024"};
@@ -34,7 +35,8 @@ struct BenchSettings {
 };
 
 /// One line of the result: a prompt of n_prompt tokens, or n_gen tokens for each of n_seq
-/// sequences, after n_depth tokens that are not timed.
+/// sequences, n_step of them at a time as guesses are checked, after n_depth tokens that are not
+/// timed.
 struct BenchTest {
   int n_threads = 0;
   SessionOptions session;
@@ -42,7 +44,8 @@ struct BenchTest {
   int64_t n_prompt = 0;  // 0: a decode test
   int64_t n_gen = 0;     // 0: a prefill test
   int64_t n_seq = 1;
-  /// "pp512", "tg128 x8 @ d4096"
+  int64_t n_step = 1;
+  /// "pp512", "tg128 x8 @ d4096", "tg128 by 4"
   std::string label() const;
 };
 
@@ -53,6 +56,7 @@ struct ListRange {
 inline constexpr ListRange kPromptRange = {0, kMostTokens / 4};
 inline constexpr ListRange kBudgetRange = {1, kMostTokens};
 inline constexpr ListRange kBatchRange = {1, 4096};
+inline constexpr ListRange kStepRange = {1, kMostStepTokens};
 inline constexpr ListRange kThreadsRange = {0, 4096};
 
 /// Accepts an item of a list: "512", "0-3", "256-1024+256" or "1-16*2".

@@ -93,6 +93,7 @@ void add_own_fields(Json& json, const BenchContext& c, const BenchResult& r) {
   };
   json["weights"] = c.weights;
   json["n_seq"] = t.n_seq;
+  json["n_step"] = t.n_step;
   json["kv_policy"] = t.session.kv.name;
   json["kv_budget"] = budget_of(t);
   json["kv_memory"] = t.session.kv_memory;

@@ -40,8 +40,8 @@ size_t peak_rss_since_reset() {
 bool alike(const BenchTest& a, const BenchTest& b) {
   // the other options are the same for all tests
   return a.n_threads == b.n_threads && a.n_depth == b.n_depth && a.n_seq == b.n_seq &&
-         a.session.kv_type == b.session.kv_type && a.session.kv == b.session.kv &&
-         a.session.kv_memory == b.session.kv_memory;
+         a.n_step == b.n_step && a.session.kv_type == b.session.kv_type &&
+         a.session.kv == b.session.kv && a.session.kv_memory == b.session.kv_memory;
 }
 
 PrefillParts parts_of(const SessionStats& s) {
@@ -164,8 +164,13 @@ void BenchRunner::measure_decode(BenchResult& result) {
   for (Session& session : sessions) batch.push_back(&session);
   const std::vector<int32_t> tokens = random_tokens(test.n_gen * test.n_seq, model_->info().n_vocab,
                                                     settings_.seed * 1'000'003 + 2);
-  const auto n_seq = static_cast<size_t>(test.n_seq);
   const double weight = 1.0 / static_cast<double>(settings_.repetitions);
+  const auto step_tokens = [&](int64_t left) {
+    int64_t n = std::min(test.n_step, left);
+    // fewer before kv_decode_limit compresses; without room for one, decoding says so
+    for (const Session& session : sessions) n = std::min(n, session.decode_room());
+    return std::max<int64_t>(n, 1);
+  };
 
   for (int64_t r = 0; r < settings_.repetitions; ++r) {
     if (test.n_depth == 0) {
@@ -176,15 +181,23 @@ void BenchRunner::measure_decode(BenchResult& result) {
     }
     double bytes = 0, attention = 0;
     const Timer timer;
-    for (int64_t i = 0; i < test.n_gen; ++i) {
+    for (int64_t i = 0, n = 0; i < test.n_gen; i += n) {
       if (interrupted()) fail(ErrorCode::kCancelled, "stopped by {}", interruption());
-      decode_batch(batch, std::span(tokens).subspan(static_cast<size_t>(i) * n_seq, n_seq));
+      n = step_tokens(test.n_gen - i);
+      std::vector<StepTokens> steps;
+      for (int64_t s = 0; s < test.n_seq; ++s) {
+        steps.push_back(StepTokens(tokens).subspan(s * test.n_gen + i, n));
+      }
+      decode_steps(batch, steps);
       size_t used = 0;
       for (const Session& session : sessions) used += session.stats().kv_bytes_used;
       bytes +=
           static_cast<double>(cost_.decode_weight_bytes()) + cost_.kv_bytes_read(used, kv_type);
-      attention += cost_.decode_attention_flops(cost_.rows(used, kv_type));
-      progress_.show_decode(i + 1, test.n_gen, timer.seconds());  // redraws a few times a second
+      // a token does not see those of its step that come after it
+      const auto unseen = static_cast<double>(test.n_seq * n * (n - 1)) / 2;
+      const double rows = static_cast<double>(n) * cost_.rows(used, kv_type) - unseen;
+      attention += cost_.decode_attention_flops(rows);
+      progress_.show_decode(i + n, test.n_gen, timer.seconds());  // redraws a few times a second
     }
     result.seconds.push_back(timer.seconds());
     result.work.bytes += bytes * weight;
