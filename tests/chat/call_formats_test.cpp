@@ -80,13 +80,7 @@ Json found_in(const AnswerSyntax& syntax, const std::string& text, size_t cut, b
       }
     }
   };
-  if (by_bytes) {
-    for (const char c : text) take(parser.push(std::string(1, c)));
-  } else {
-    take(parser.push(text.substr(0, cut)));
-    take(parser.push(text.substr(cut)));
-  }
-  take(parser.finish());
+  read_answer(parser, text, cut, by_bytes, take);
   for (Json& part : all) {
     if (part.is_object()) {
       const Json whole = Json::parse(part["arguments"].get<std::string>(), nullptr, false);

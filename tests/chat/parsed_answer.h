@@ -11,6 +11,20 @@
 
 namespace snapkv::chat {
 
+/// Gives a parser the text in two pieces, cut after `cut` bytes, or byte by byte, and `take` what it
+/// finds.
+template <typename Take>
+void read_answer(AnswerParser& parser, const std::string& text, size_t cut, bool by_bytes,
+                 const Take& take) {
+  if (by_bytes) {
+    for (const char c : text) take(parser.push(std::string(1, c)));
+  } else {
+    take(parser.push(text.substr(0, cut)));
+    take(parser.push(text.substr(cut)));
+  }
+  take(parser.finish());
+}
+
 /// "text|call NAME(ARGUMENTS)|...", for a text that comes in two pieces, cut after `cut` bytes, or
 /// byte by byte.
 inline std::string parsed(const AnswerSyntax& syntax, const std::string& text, size_t cut,
@@ -36,13 +50,7 @@ inline std::string parsed(const AnswerSyntax& syntax, const std::string& text, s
       begun = true;
     }
   };
-  if (by_bytes) {
-    for (const char c : text) take(parser.push(std::string(1, c)));
-  } else {
-    take(parser.push(text.substr(0, cut)));
-    take(parser.push(text.substr(cut)));
-  }
-  take(parser.finish());
+  read_answer(parser, text, cut, by_bytes, take);
   if (begun && last == Piece::Kind::tool_arguments) all += ")";
   return all;
 }
