@@ -60,9 +60,9 @@ void check_drafts(std::span<Session::Impl* const> sessions) {
 
 /// A session that still guesses.
 struct Guesser {
-  size_t i = 0;              // of the caller's sessions
+  size_t i = 0;                 // of the caller's sessions
   std::vector<int32_t> unread;  // what it reads next
-  int32_t pos = 0;           // of the first of them
+  int32_t pos = 0;              // of the first of them
 };
 
 /// One guess of each; those that may not or cannot go on are taken out.

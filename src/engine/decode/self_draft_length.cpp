@@ -17,7 +17,7 @@ size_t SelfDraftLength::range_of(float probability) {
 
 bool SelfDraftLength::more(std::span<const GuessedToken> guesses, int64_t n_sessions,
                            int64_t n_guessing, const StepTime& checking) {
-  if (!checking.known()) return false;               // the first step shows what one costs,
+  if (!checking.known()) return false;             // the first step shows what one costs,
   if (!guessing_.known()) return guesses.empty();  // and the first guess too
   const double guess = guessing_.at(static_cast<double>(n_guessing)) / n_guessing;
   const double cost = guess + checking.slope();

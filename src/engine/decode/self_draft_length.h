@@ -49,11 +49,11 @@ class SelfDraftLength {
                                                    {1.87, 2},
                                                    {1.96, 2},
                                                    {1.99, 2}}};
-  Share any_ = {3.4, 4};   // of all guesses: what is expected of the next one
-  StepTime guessing_;      // by the number of sequences
-  int64_t n_waited_ = 0;   // steps without a guess
-  double seconds_ = 0;     // of all steps and guesses
-  double saved_ = 0;       // of them; below 0: lost
+  Share any_ = {3.4, 4};  // of all guesses: what is expected of the next one
+  StepTime guessing_;     // by the number of sequences
+  int64_t n_waited_ = 0;  // steps without a guess
+  double seconds_ = 0;    // of all steps and guesses
+  double saved_ = 0;      // of them; below 0: lost
 };
 
 }  // namespace snapkv
