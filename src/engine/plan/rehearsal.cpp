@@ -69,9 +69,7 @@ class Rehearsal {
     }
     plan_.logits = backend_.peak(LogitRows::kLabel);
     plan_.scores = backend_.peak_of_others();
-    const bool uses_library = plan_.packed_weights > 0;
-    plan_.kernels = backend_.most_workspace() +
-                    backend_.library_bytes(uses_library ? prompt_.info.n_expert : 0);
+    plan_.kernels = backend_.most_workspace() + backend_.library_bytes(packed_networks());
     return plan_;
   }
 
@@ -80,6 +78,15 @@ class Rehearsal {
     std::vector<std::unique_ptr<Policy>> policies;
     for (const SessionOptions& s : prompt.sessions) policies.push_back(Policy::make(s.kv));
     return policies;
+  }
+
+  /// The networks whose products get different numbers of tokens, and are the library's: of each
+  /// expert, and what all tokens pass through.
+  int64_t packed_networks() const {
+    const ModelInfo& info = prompt_.info;
+    const bool uses_library =
+        plan_.packed_weights > 0 && !rounds_prompts(backend_, info.file_type);
+    return uses_library && info.n_expert > 0 ? info.n_expert + 1 : 0;
   }
 
   std::vector<int64_t> kept_rows(int il) const {
