@@ -16,6 +16,7 @@
 
 namespace snapkv {
 
+class ArrangedWeights;
 class Kernels;
 
 /// Granularity at which n_kv is part of the shape of a decode step.
@@ -78,6 +79,9 @@ class Backend : public DeviceMemory, public PlannedDevice {
   /// Whether project() may round activations, to 8 bits or bf16: not with Compute::f32.
   virtual bool rounds_activations() const { return compute_dtype() != DType::f32; }
   virtual int n_threads() const = 0;
+
+  /// Where copies of weights are made that products read faster; nullptr: they read the file's.
+  virtual ArrangedWeights* arranged_weights() { return nullptr; }
 
   /// Bracket the ops of a decode step. Steps of the same `shape` make the same calls with tensors
   /// at the same addresses. Only host data differs (ids, positions, HeadRows), with unchanged

@@ -47,7 +47,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
                   [&](double fraction) { report(0.3 + 0.3 * fraction); });
   }
   impl->architecture = Architecture::make(impl->file);
-  impl->weight_pages.emplace(impl->file,
+  impl->weight_pages.emplace(impl->file, impl->backend->arranged_weights(),
                              impl->backend->is_device() ? WeightMemory::mapped : options.weights);
   impl->backend->place_weights(impl->architecture->weights());
   report(0.6);

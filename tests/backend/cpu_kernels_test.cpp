@@ -10,6 +10,7 @@
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/products/few_rows/gemv.h"
+#include "backend/cpu/products/few_rows/gemv_interleaved.h"
 #include "backend/cpu/target/cpu_target.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"
@@ -116,7 +117,9 @@ std::vector<const cpu::GemvKernel*> int8_kernels() {
     kernels.insert(kernels.end(), {&cpu::gemv_int8_avx_vnni(), &cpu::gemv_int8_avx_vnni_nibbles(),
                                    &cpu::gemv_int8_avx_vnni_k()});
   }
-  if (cpu::has(cpu::CpuTarget::avx512_vnni)) kernels.push_back(&cpu::gemv_int8_vnni());
+  if (cpu::has(cpu::CpuTarget::avx512_vnni)) {
+    kernels.insert(kernels.end(), {&cpu::gemv_int8_vnni(), &cpu::gemv_interleaved_vnni()});
+  }
 #endif
   return kernels;
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/huge_pages.h"
+#include "bench/random_model.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/test_models.h"
 
@@ -50,7 +51,7 @@ class WeightPagesTest : public ::testing::Test {
 TEST_F(WeightPagesTest, AllAtOnceWhenAskedFor) {
   write_weights(dir_ / "file", 6);
   GgufFile file = GgufFile::open(dir_ / "file");
-  const WeightPages pages(file, WeightMemory::huge_pages);
+  const WeightPages pages(file, nullptr, WeightMemory::huge_pages);
   EXPECT_GE(pages.moved_bytes(), 18 * kMib - 2 * huge_page_size());
   EXPECT_TRUE(all_right(file));
 }
@@ -58,7 +59,7 @@ TEST_F(WeightPagesTest, AllAtOnceWhenAskedFor) {
 TEST_F(WeightPagesTest, ByAndByAfterSteps) {
   write_weights(dir_ / "file", 30);
   GgufFile file = GgufFile::open(dir_ / "file");
-  WeightPages pages(file, WeightMemory::automatic);
+  WeightPages pages(file, nullptr, WeightMemory::automatic);
   EXPECT_EQ(pages.moved_bytes(), 0u);
   const size_t all = pages.bytes_to_move();
   EXPECT_GE(all, 90 * kMib);
@@ -81,13 +82,13 @@ TEST_F(WeightPagesTest, ByAndByAfterSteps) {
 TEST_F(WeightPagesTest, NothingOfSmallModelsOrWhenMapped) {
   write_weights(dir_ / "small", 6);
   GgufFile small = GgufFile::open(dir_ / "small");
-  WeightPages automatic(small, WeightMemory::automatic);
+  WeightPages automatic(small, nullptr, WeightMemory::automatic);
   EXPECT_EQ(automatic.bytes_to_move(), 0u);
   automatic.after_step(1e3);
   EXPECT_EQ(automatic.moved_bytes(), 0u);
   write_weights(dir_ / "file", 30);
   GgufFile file = GgufFile::open(dir_ / "file");
-  WeightPages mapped(file, WeightMemory::mapped);
+  WeightPages mapped(file, nullptr, WeightMemory::mapped);
   EXPECT_EQ(mapped.bytes_to_move(), 0u);
   mapped.after_step(1e3);
   EXPECT_EQ(mapped.moved_bytes(), 0u);
@@ -103,6 +104,40 @@ TEST_F(WeightPagesTest, DecodingComputesTheSame) {
     logits.emplace_back(session.logits().begin(), session.logits().end());
   }
   EXPECT_EQ(logits[0], logits[1]);
+}
+
+// Weights of block types are also arranged by the backend: prompts of one chunk and of several,
+// steps, and a mixture's experts give the same bits before, while and after.
+TEST_F(WeightPagesTest, ArrangedWeightsComputeTheSame) {
+  RandomModelShape dense = {256, 2, 4, 2, 64, 512, 512};
+  RandomModelShape mixture = {256, 2, 4, 2, 64, 256, 512};
+  mixture.family = {.n_expert = 8, .n_expert_used = 2};
+  for (const RandomModelShape& shape : {dense, mixture}) {
+    for (const DType type : {DType::q4_k, DType::q6_k, DType::q8_0, DType::q5_0}) {
+      SCOPED_TRACE(name(type));
+      const std::string path = dir_ / "model.gguf";
+      write_random_model(path, shape, {.dtype = type});
+      std::vector<std::vector<float>> logits;
+      for (const WeightMemory weights :
+           {WeightMemory::mapped, WeightMemory::automatic, WeightMemory::huge_pages}) {
+        const auto model = Model::load({.path = path, .weights = weights});
+        std::vector<float> all;
+        for (const int64_t n_tokens : {50, 300}) {
+          SessionOptions options;
+          options.chunk = 128;
+          Session session(model, options);
+          session.prefill(generated_ids(n_tokens, model->info().n_vocab, 3));
+          for (const int32_t token : {77, 78, 79}) {
+            session.decode(token);
+            all.insert(all.end(), session.logits().begin(), session.logits().end());
+          }
+        }
+        logits.push_back(std::move(all));
+      }
+      EXPECT_EQ(logits[0], logits[1]);
+      EXPECT_EQ(logits[0], logits[2]);
+    }
+  }
 }
 
 }  // namespace weight_pages_tests

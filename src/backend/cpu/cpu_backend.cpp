@@ -12,6 +12,7 @@
 #include "backend/cpu/products/many_rows/tile_product.h"
 #include "backend/cpu/target/cpu_target.h"
 #include "backend/cpu/target/thread_governor.h"
+#include "backend/cpu/weights/interleaved_weights.h"
 #include "backend/host_backend.h"
 #include "backend/kernels.h"
 #include "backend/registry.h"
@@ -136,7 +137,9 @@ class CpuKernels final : public Kernels {
 
 class CpuBackend final : public HostBackend {
  public:
-  explicit CpuBackend(const CpuContext& ctx) : ctx_(ctx) {}
+  explicit CpuBackend(const CpuContext& ctx) : interleaved_(ctx.n_threads), ctx_(ctx) {
+    if (interleaves(ctx_, DType::q4_0)) ctx_.interleaved = &interleaved_;
+  }
 
   std::string_view device() const override { return kName; }
   std::string description() const override {
@@ -147,12 +150,16 @@ class CpuBackend final : public HostBackend {
   bool rounds_activations() const override { return ctx_.rounds_activations; }
   int n_threads() const override { return ctx_.n_threads; }
   size_t library_bytes(int64_t n_networks) const override { return cpu::library_bytes(n_networks); }
+  ArrangedWeights* arranged_weights() override {
+    return ctx_.interleaved != nullptr ? &interleaved_ : nullptr;
+  }
   ProductTraits products(DType weight) const override { return product_traits(ctx_, weight); }
   Kernels* kernels_to_ask() override { return &kernels_; }
   Kernels& kernels() override { return kernels_; }
 
  private:
-  const CpuContext ctx_;
+  InterleavedWeights interleaved_;
+  CpuContext ctx_;
   CpuKernels kernels_{ctx_};
 };
 

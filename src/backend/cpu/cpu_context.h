@@ -7,6 +7,8 @@
 
 namespace snapkv::cpu {
 
+class InterleavedWeights;
+
 struct CpuContext {
   int n_threads = 1;                // in every parallel region
   DType compute = DType::f32;       // f32 or bf16: the type of prefill's products
@@ -14,6 +16,8 @@ struct CpuContext {
   bool rounds_activations = false;  // project() may round them to 8 bits or bf16
   /// The instructions with which project_packed() may multiply 8-bit activations.
   ByteProducts byte_products = ByteProducts::other;
+  /// Copies of weights that products read, if there are any; null: none.
+  const InterleavedWeights* interleaved = nullptr;
   /// Nothing will be computed: the product library is not asked what it prefers, and sizes hold for
   /// whatever it may answer.
   bool only_measures = false;

@@ -23,9 +23,9 @@ ModelChat chat_of(const GgufFile& file);
 
 struct Model::Impl {
   GgufFile file;                            // maps the weights, so it must outlive everything below
-  std::optional<WeightPages> weight_pages;  // not movable, so it is constructed in place
   ModelInfo info;
   std::unique_ptr<Backend> backend;
+  std::optional<WeightPages> weight_pages;  // not movable, so it is constructed in place
   std::unique_ptr<Tokenizer> tokenizer;
   std::shared_ptr<const Architecture> architecture;
   std::once_flag fingerprinted;

@@ -13,27 +13,35 @@ namespace snapkv {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{16} << 20;
-/// The share of a decode step's time that may be spent on moving weights after it.
+/// The share of a decode step's time, or of a prompt's, that may be spent on moving weights after
+/// it.
 constexpr double kShare = 1.0 / 8;
-/// Smaller models are not moved: they are read from the processor's cache.
+/// Seconds that may be spent at once after a prompt.
+constexpr double kMostCredit = 0.5;
+/// Smaller models are not moved to huge pages alone: they are read from the processor's cache.
 constexpr size_t kLeastBytes = size_t{64} << 20;
 constexpr size_t kGap = 4096;  // alignment between tensors
 /// A tensor that may be as large as all others together, and of which a token reads one row.
 constexpr const char* kSparseTable = "per_layer_token_embd.weight";
+/// Of which a token reads one row too, unless it also computes the logits.
+constexpr const char* kEmbedding = "token_embd.weight";
+constexpr const char* kOutput = "output.weight";
 
 }  // namespace
 
-WeightPages::WeightPages(GgufFile& file, WeightMemory wanted)
+WeightPages::WeightPages(GgufFile& file, ArrangedWeights* arranged, WeightMemory wanted)
     : file_(file),
+      arranged_(arranged),
       done_(wanted == WeightMemory::mapped || wanted == WeightMemory::copy ||
-            huge_page_size() == 0) {
+            (huge_page_size() == 0 && arranged == nullptr)) {
   if (wanted != WeightMemory::huge_pages) return;
   if (huge_page_size() == 0) {
     fail(ErrorCode::kRuntime,
          "weights in huge pages: /sys/kernel/mm/transparent_hugepage/enabled is never or missing, "
          "madvise or always is needed");
   }
-  left_ = runs();
+  left_ = all_moves();
+  reserve();
   while (!left_.empty()) {
     if (!move_piece()) {
       fail(ErrorCode::kDoesNotFit, "weights in huge pages: no memory after {} MiB",
@@ -43,70 +51,110 @@ WeightPages::WeightPages(GgufFile& file, WeightMemory wanted)
   done_ = true;
 }
 
-std::vector<WeightPages::Run> WeightPages::runs() const {
+size_t WeightPages::Moves::bytes() const {
+  size_t bytes = 0;
+  for (const GgufTensor* t : arranged) bytes += t->bytes();
+  for (const Run& r : runs) bytes += r.end - r.begin;
+  return bytes;
+}
+
+WeightPages::Moves WeightPages::all_moves() const {
+  Moves moves;
   std::vector<Run> all;
   for (const GgufTensor& t : file_.tensors()) {
     if (t.part == GgufTensor::kNoFile || t.name == kSparseTable) continue;
-    all.push_back({t.part, t.file_offset, t.file_offset + t.bytes()});
+    if (t.name == kEmbedding && file_.find_tensor(kOutput) != nullptr) continue;
+    if (arranged_ != nullptr && t.supported && arranged_->takes(t.tensor)) {
+      moves.arranged.push_back(&t);
+    } else {
+      all.push_back({t.part, t.file_offset, t.file_offset + t.bytes()});
+    }
   }
   std::sort(all.begin(), all.end(), [](const Run& a, const Run& b) {
     return std::pair(a.part, a.begin) < std::pair(b.part, b.begin);
   });
-  std::vector<Run> runs;
   for (const Run& r : all) {
+    std::vector<Run>& runs = moves.runs;
     if (!runs.empty() && runs.back().part == r.part && r.begin <= runs.back().end + kGap) {
       runs.back().end = std::max(runs.back().end, r.end);
     } else {
       runs.push_back(r);
     }
   }
-  return runs;
+  if (huge_page_size() == 0) moves.runs.clear();
+  std::reverse(moves.arranged.begin(), moves.arranged.end());
+  std::reverse(moves.runs.begin(), moves.runs.end());
+  return moves;
 }
 
-size_t WeightPages::bytes_of(const std::vector<Run>& runs) {
-  size_t bytes = 0;
-  for (const Run& r : runs) bytes += r.end - r.begin;
-  return bytes;
-}
-
-std::vector<WeightPages::Run> WeightPages::worth_moving() const {
-  std::vector<Run> all = runs();
-  std::reverse(all.begin(), all.end());
-  const size_t bytes = bytes_of(all);
+WeightPages::Moves WeightPages::worth_moving() const {
+  Moves moves = all_moves();
   // the copy cannot be dropped like the file's pages: leave as much again for everything else
-  if (bytes < kLeastBytes || bytes > available_memory() / 2) all.clear();
-  return all;
+  if (moves.bytes() > available_memory() / 2) return {};
+  if (moves.bytes() < kLeastBytes) moves.runs.clear();
+  return moves;
+}
+
+void WeightPages::reserve() {
+  std::vector<Tensor> weights;
+  for (const GgufTensor* t : left_.arranged) weights.push_back(t->tensor);
+  if (!weights.empty() && !arranged_->reserve(weights)) left_.arranged.clear();
 }
 
 size_t WeightPages::bytes_to_move() const {
   const std::lock_guard lock(mutex_);
   if (done_) return 0;
-  return bytes_of(begun_ ? left_ : worth_moving());
+  if (!begun_) return worth_moving().bytes();
+  const size_t done = arranged_bytes_left_ > 0
+                          ? left_.arranged.back()->bytes() - arranged_bytes_left_
+                          : 0;
+  return left_.bytes() - done;
+}
+
+bool WeightPages::arrange_piece() {
+  const GgufTensor& t = *left_.arranged.back();
+  const size_t before = arranged_bytes_left_ > 0 ? arranged_bytes_left_ : t.bytes();
+  arranged_bytes_left_ = arranged_->copy_next(t.tensor, kPieceBytes);
+  moved_bytes_ += before - arranged_bytes_left_;
+  if (arranged_bytes_left_ > 0) return true;
+  file_.dont_need(t);
+  left_.arranged.pop_back();
+  return true;
 }
 
 bool WeightPages::move_piece() {
-  Run& run = left_.back();
+  if (!left_.arranged.empty()) return arrange_piece();
+  Run& run = left_.runs.back();
   const size_t n = std::min(kPieceBytes, run.end - run.begin);
   const auto moved = file_.move_to_huge_pages(run.part, run.begin, n);
   if (!moved) return false;
   moved_bytes_ += *moved;
   run.begin += n;
-  if (run.begin == run.end) left_.pop_back();
+  if (run.begin == run.end) left_.runs.pop_back();
   return true;
+}
+
+void WeightPages::after_prompt(double seconds) {
+  if (done_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(mutex_);
+  credit_ = std::max(credit_, std::min(credit_ + kShare * seconds, kMostCredit));
 }
 
 void WeightPages::after_step(double seconds) {
   if (done_.load(std::memory_order_relaxed)) return;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || done_) return;
-  if (!begun_) left_ = worth_moving();
+  if (!begun_) {
+    left_ = worth_moving();
+    reserve();
+  }
   begun_ = true;
   credit_ += kShare * seconds;
   while (credit_ > 0 && !left_.empty()) {
     const Timer timer;
     if (!move_piece()) {
       log_warn("no more memory for weights in huge pages: the rest stays mapped");
-      left_.clear();
+      left_ = {};
     }
     credit_ -= timer.seconds();
   }

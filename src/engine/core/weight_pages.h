@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // WeightPages: moves a model's weights from the pages of the mapped file to huge pages while the
-// model decodes. Every decode step reads all weights, and huge pages are faster to read; prompts
-// read them once and can do so from the file.
+// model decodes, and into the order that the backend reads fastest. Every decode step reads all
+// weights; prompts read them once and can do so from the file.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backend/arranged_weights.h"
 #include "format/gguf.h"
 #include "snapkv/engine.h"
 
@@ -16,10 +17,14 @@ namespace snapkv {
 
 class WeightPages {
  public:
-  /// `file` must outlive this object. WeightMemory::huge_pages moves everything now. Throws
-  /// Error{kRuntime} if the system has no huge pages, Error{kDoesNotFit} if there is no memory.
-  WeightPages(GgufFile& file, WeightMemory wanted);
+  /// `file` and `arranged`, which may be null, must outlive this object. WeightMemory::huge_pages
+  /// moves everything now. Throws Error{kRuntime} if the system has no huge pages,
+  /// Error{kDoesNotFit} if there is no memory.
+  WeightPages(GgufFile& file, ArrangedWeights* arranged, WeightMemory wanted);
 
+  /// Called after a prompt that took `seconds`: so much more may be moved after the next step, which
+  /// then takes up to half a second longer.
+  void after_prompt(double seconds);
   /// Called after a decode step that took `seconds`; moves the next piece, or nothing. No step
   /// waits for the whole move, and until it is done steps are slowed by at most an eighth. Other
   /// threads may read the weights meanwhile. May be called from any thread.
@@ -34,19 +39,31 @@ class WeightPages {
     int part;
     size_t begin, end;
   };
-  std::vector<Run> runs() const;
-  static size_t bytes_of(const std::vector<Run>& runs);
-  /// The runs that are worth moving and leave enough memory free, last one first.
-  std::vector<Run> worth_moving() const;
+  /// What is to be moved; the last one first.
+  struct Moves {
+    std::vector<const GgufTensor*> arranged;  // by the backend
+    std::vector<Run> runs;                    // of all other weights
+
+    bool empty() const { return arranged.empty() && runs.empty(); }
+    size_t bytes() const;
+  };
+  Moves all_moves() const;
+  /// Those that are worth it and leave enough memory free.
+  Moves worth_moving() const;
+  /// Memory for what the backend arranges; without it that is not moved.
+  void reserve();
   bool move_piece();
+  bool arrange_piece();
 
   GgufFile& file_;
+  ArrangedWeights* const arranged_;
   std::atomic<bool> done_;
   std::atomic<size_t> moved_bytes_{0};
   mutable std::mutex mutex_;
   bool begun_ = false;
-  std::vector<Run> left_;  // last one first
-  double credit_ = 0;      // seconds that may be spent on moving
+  Moves left_;
+  size_t arranged_bytes_left_ = 0;  // of left_.arranged's next, if a part of it is done
+  double credit_ = 0;  // seconds that may be spent on moving
 };
 
 }  // namespace snapkv

@@ -2,15 +2,16 @@
 // project_experts(): the networks of the chosen experts, by the kernels of project() or of
 // project_packed(). Tokens are sorted by expert first.
 //
-// Few rows (decoding, short prompts): one parallel region for the first matrices of all chosen
-// experts and one for their last ones. Many rows: one expert after another, each of whose products
-// is divided among the threads.
+// Few rows of each expert: one parallel region for the first matrices of all chosen experts and one
+// for their last ones. Many rows: one expert after another, each of whose products is divided among
+// the threads. For interleaved weights both give the same bits.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/products/few_rows/project_rows.h"
+#include "backend/cpu/weights/interleaved_weights.h"
 #include "base/per_thread.h"
 
 namespace snapkv::cpu {
@@ -182,6 +183,18 @@ std::vector<Tensor> weights_of_each_type(std::span<const Expert> experts, bool d
   return weights;
 }
 
+/// Experts with at most so many rows are computed together with others: then their weights, rather
+/// than the products, take the time.
+constexpr int64_t kFewRows = 64;
+
+/// Whether the products of few rows are those of many.
+bool rounds_alike(const CpuContext& ctx, const ExpertProducts& p) {
+  return std::all_of(p.experts.begin(), p.experts.end(), [&](const Expert& e) {
+    return (!e.gate || interleaves(ctx, e.gate.dtype)) && interleaves(ctx, e.up.dtype) &&
+           interleaves(ctx, e.down.dtype);
+  });
+}
+
 }  // namespace
 
 size_t project_experts_workspace(const CpuContext& ctx, const ExpertProducts& p) {
@@ -196,7 +209,9 @@ size_t project_experts_workspace(const CpuContext& ctx, const ExpertProducts& p)
       most = std::max(most, project_packed_workspace(ctx, x, packed_at_use(ctx, w, p.workspace), {},
                                                      out, false));
     }
-    if (p.workspace == nullptr) most = std::max(most, project_workspace(ctx, x, projections));
+    if (p.workspace == nullptr || rounds_alike(ctx, p)) {
+      most = std::max(most, project_workspace(ctx, x, projections));
+    }
   }
   return most;
 }
@@ -204,18 +219,22 @@ size_t project_experts_workspace(const CpuContext& ctx, const ExpertProducts& p)
 void project_experts(const CpuContext& ctx, const ExpertProducts& p) {
   const SortedTokens sorted(p);
   const int64_t m = p.memory.x.shape[0];
-  if (p.workspace == nullptr) {
-    for (int64_t begin = 0; begin < sorted.n_rows(); begin += m) {
-      run_few(ctx, p, sorted, begin, std::min(begin + m, sorted.n_rows()));
-    }
-    return;
-  }
+  const auto run_together = [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin += m) run_few(ctx, p, sorted, begin, std::min(begin + m, end));
+  };
+  if (p.workspace == nullptr) return run_together(0, sorted.n_rows());
+  const bool any_way = rounds_alike(ctx, p);
+  int64_t done = 0;  // rows
   for (int64_t e = 0; e < std::ssize(p.experts); ++e) {
+    if (any_way && sorted.begin(e + 1) - sorted.begin(e) <= kFewRows) continue;
+    run_together(done, sorted.begin(e));
+    done = sorted.begin(e + 1);
     for (int64_t begin = sorted.begin(e); begin < sorted.begin(e + 1); begin += m) {
       const int64_t end = std::min(begin + m, sorted.begin(e + 1));
       run_many(ctx, p, p.experts[e], sorted.tokens(begin, end), sorted.factors(begin, end));
     }
   }
+  run_together(done, sorted.n_rows());
 }
 
 }  // namespace snapkv::cpu

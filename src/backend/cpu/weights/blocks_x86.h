@@ -150,12 +150,15 @@ SNAPKV_VNNI_INLINE __m512 load_minima(const char* p) {
   return _mm512_zextps256_ps512(m);
 }
 
-/// Replaces indices into a table of 16 levels by the levels plus `surplus`.
-SNAPKV_VNNI_INLINE void look_up(const int8_t* table, int surplus, VnniLevels& q) {
+/// The levels of a table of 16 that indices stand for, plus `surplus`.
+SNAPKV_VNNI_INLINE __m512i look_up(const int8_t* table, int surplus, __m512i indices) {
   const __m512i levels =
       _mm512_add_epi8(_mm512_broadcast_i32x4(load_16(reinterpret_cast<const char*>(table))),
                       _mm512_set1_epi8(static_cast<char>(surplus)));
-  SNAPKV_UNROLL for (int v = 0; v < 4; ++v) q[v] = _mm512_shuffle_epi8(levels, q[v]);
+  return _mm512_shuffle_epi8(levels, indices);
+}
+SNAPKV_VNNI_INLINE void look_up(const int8_t* table, int surplus, VnniLevels& q) {
+  SNAPKV_UNROLL for (int v = 0; v < 4; ++v) q[v] = look_up(table, surplus, q[v]);
 }
 SNAPKV_AVX2_INLINE __m256i look_up(const int8_t* table, __m256i places) {
   const __m128i levels = load_16(reinterpret_cast<const char*>(table));
@@ -367,7 +370,10 @@ struct X86Block<DType::mxfp4> {
     const __m512i zeros = _mm512_set1_epi32(~0xff);  // indices from 128
     const __m512i order =
         _mm512_or_si512(_mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), zeros);
-    const __m512i e = _mm512_shuffle_epi8(bytes, order);
+    return scales(_mm512_shuffle_epi8(bytes, order));
+  }
+  /// Of exponents, as in BlockMXFP4::scale().
+  static SNAPKV_VNNI_INLINE __m512 scales(__m512i e) {
     const __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
     const __m512i subnormal = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
     const __mmask16 is_subnormal = _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2));

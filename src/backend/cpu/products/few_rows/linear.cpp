@@ -12,9 +12,13 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/products/few_rows/gemv.h"
+#include "backend/cpu/products/few_rows/gemv_interleaved.h"
 #include "backend/cpu/products/few_rows/project_rows.h"
 #include "backend/cpu/target/chunk_shares.h"
 #include "backend/cpu/target/scratch.h"
+#include "backend/cpu/weights/interleaved_weights.h"
+#include "base/half.h"
+#include "base/per_thread.h"
 
 namespace snapkv::cpu {
 namespace {
@@ -29,6 +33,29 @@ constexpr int64_t kMaxChunkRows = 128;
 /// With less than this to read, waking the other threads takes longer than the work.
 constexpr int64_t kParallelBytes = 64 * 1024;
 
+/// The kernel's function for weights, and where it reads them: from the file's rows, or from their
+/// copy.
+struct WeightRows {
+  GemvFn function = nullptr;
+  const char* at = nullptr;
+};
+
+WeightRows rows_to_read(const CpuContext& ctx, const GemvKernel& kernel, const Tensor& w) {
+#if defined(__x86_64__)
+  const char* copy = ctx.interleaved != nullptr ? ctx.interleaved->find(w) : nullptr;
+  if (copy != nullptr && interleaves(ctx, w.dtype)) {
+    return {gemv_interleaved_before_vnni(w.dtype), copy};
+  }
+#endif
+  return {kernel.function(w.dtype), static_cast<const char*>(w.data)};
+}
+
+/// This thread's memory for a job.
+std::vector<int64_t>& thread_numbers() {
+  static auto& numbers = *new PerThread<std::vector<int64_t>>;
+  return numbers.get();
+}
+
 /// Activations prepared for one kernel.
 struct Prepared {
   const GemvKernel* kernel = nullptr;
@@ -37,6 +64,9 @@ struct Prepared {
 };
 
 const GemvKernel& kernel_for(const CpuContext& ctx, DType weight) {
+#if defined(__x86_64__)
+  if (interleaves(ctx, weight)) return gemv_interleaved_vnni();
+#endif
   if (ctx.rounds_activations) {
     if (const GemvKernel* int8 = gemv_int8(weight)) return *int8;
     if (weight == DType::bf16 && gemv_bf16() != nullptr) return *gemv_bf16();
@@ -61,8 +91,10 @@ class ProjectJob {
     }
     chunk_bytes_ = std::clamp(weight_bytes_ / (ctx.n_threads * kChunksPerThread), kMinChunkBytes,
                               kMaxChunkBytes);
+    first_chunks_.clear();
     for (const Projection& p : projections_) {
       const GemvKernel& kernel = kernel_for(ctx, p.w.dtype);
+      first_chunks_.push_back(n_chunks_);
       n_chunks_ += count_chunks(p);
       if (kernel.unit_bytes == 0 || find(kernel) != nullptr) continue;
       const int64_t stride = n_units_ * static_cast<int64_t>(kernel.unit_bytes);
@@ -105,7 +137,8 @@ class ProjectJob {
   /// Rows per chunk: a multiple of the kernels' tiles.
   int64_t chunk_rows(const Projection& p) const {
     const int64_t row = std::max<int64_t>(row_bytes(p.w.dtype, p.w.n_cols()), 1);
-    return std::clamp<int64_t>(chunk_bytes_ / row / 4 * 4, 4, kMaxChunkRows);
+    const int64_t tile = interleaves(ctx_, p.w.dtype) ? kInterleavedRows : 4;
+    return std::clamp<int64_t>(chunk_bytes_ / row / tile * tile, tile, kMaxChunkRows);
   }
   int64_t count_chunks(const Projection& p) const {
     return (p.w.shape[0] + chunk_rows(p) - 1) / chunk_rows(p);
@@ -122,16 +155,23 @@ class ProjectJob {
     const int64_t row = u / n_units_, begin = u % n_units_ * kGemvUnit;
     char* unit = prepared.data + row * prepared.stride +
                  u % n_units_ * static_cast<int64_t>(prepared.kernel->unit_bytes);
-    prepared.kernel->prepare(x_.at<const float>(row) + begin,
-                             std::min(kGemvUnit, x_.n_cols() - begin), unit);
+    const int64_t n = std::min(kGemvUnit, x_.n_cols() - begin);
+    if (x_.dtype == DType::f32) {
+      return prepared.kernel->prepare(x_.at<const float>(row) + begin, n, unit);
+    }
+    const bf16_t* x = x_.at<const bf16_t>(row) + begin;
+    std::array<float, kGemvUnit> values;
+    for (int64_t i = 0; i < n; ++i) values[i] = to_f32(x[i]);
+    prepared.kernel->prepare(values.data(), n, unit);
   }
 
   /// The projection that chunk `chunk`, counted over all projections, belongs to, and its first
   /// row.
   std::pair<const Projection*, int64_t> rows_of(int64_t chunk) const {
-    const Projection* p = projections_.data();
-    while (chunk >= count_chunks(*p)) chunk -= count_chunks(*p++);
-    return {p, chunk * chunk_rows(*p)};
+    const auto after = std::upper_bound(first_chunks_.begin(), first_chunks_.end(), chunk);
+    const auto i = after - first_chunks_.begin() - 1;
+    const Projection& p = projections_[i];
+    return {&p, (chunk - first_chunks_[i]) * chunk_rows(p)};
   }
 
   /// Prefetches the beginning of a chunk's weights while the activations are prepared, as far as
@@ -139,7 +179,8 @@ class ProjectJob {
   void fetch_first(int64_t chunk) const {
     if (chunk < 0) return;
     const auto [p, first] = rows_of(chunk);
-    const char* w = p->w.at<const char>(first);
+    const char* w =
+        rows_to_read(ctx_, kernel_for(ctx_, p->w.dtype), p->w).at + first * p->w.stride[0];
     const int64_t bytes =
         std::min(kPrefetchBytes, (p->w.shape[0] - first) * row_bytes(p->w.dtype, p->w.n_cols()));
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(w + i, 0, 2);
@@ -150,11 +191,11 @@ class ProjectJob {
     const RowRange rows = rows_.empty() ? RowRange{0, x_.shape[0]} : rows_[p - projections_.data()];
     const GemvKernel& kernel = kernel_for(ctx_, p->w.dtype);
     const Prepared* prepared = find(kernel);
-    const GemvFn function = kernel.function(p->w.dtype);
+    const WeightRows weights = rows_to_read(ctx_, kernel, p->w);
 
     std::array<float, kGemvMaxRows * kMaxChunkRows> sums;
     GemvCall call;
-    call.w = p->w.at<const char>(first);
+    call.w = weights.at + first * p->w.stride[0];
     call.w_stride = p->w.stride[0];
     call.n_rows = std::min(chunk_rows(*p), p->w.shape[0] - first);
     call.n_in = x_.n_cols();
@@ -165,7 +206,7 @@ class ProjectJob {
       const char* x = prepared != nullptr ? prepared->data : static_cast<const char*>(x_.data);
       call.x = x + t * call.x_stride;
       call.n = static_cast<int>(std::min<int64_t>(kGemvMaxRows, rows.end - t));
-      function(call);
+      weights.function(call);
       for (int i = 0; i < call.n; ++i) {
         store(*p, t - rows.begin + i, first, call.n_rows, call.sums + i * call.sums_stride);
       }
@@ -185,14 +226,16 @@ class ProjectJob {
   }
 
   const CpuContext& ctx_;
-  const Tensor& x_;  // [n, n_in] f32
+  const Tensor& x_;  // [n, n_in] f32, or bf16 for kernels that prepare it
   const std::span<const Projection> projections_;
   const std::span<const RowRange> rows_;
   const int64_t n_units_;
   int n_threads_ = 1;
   int64_t weight_bytes_ = 0;
   int64_t chunk_bytes_ = 0;
-  int64_t n_chunks_ = 0;              // of all projections
+  int64_t n_chunks_ = 0;  // of all projections
+  /// Of each projection; kept from call to call, so that decoding allocates nothing.
+  std::vector<int64_t>& first_chunks_ = thread_numbers();
   std::array<Prepared, 5> prepared_;  // for gemv_int8, at most 4, and for gemv_bf16
   size_t n_prepared_ = 0;
   std::optional<ChunkShares> shares_;

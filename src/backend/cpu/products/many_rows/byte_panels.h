@@ -53,6 +53,11 @@ using PrepareByteTileFn = void (*)(const void* const (&rows)[kByteTileRows], DTy
 /// apart, to `piece`, which is aligned to a cache line. Missing rows become zeros.
 using UnpackBytePieceFn = void (*)(const char* rows, int64_t stride, int64_t n_rows, char* piece);
 
+/// The same for interleaved weights (interleave.h) and n_values of their rows, a multiple of
+/// kInterleavedRows; `stride` is from unit to unit.
+using UnpackInterleavedFn = void (*)(const char* units, int64_t stride, int64_t n_rows,
+                                     int64_t n_values, char* piece);
+
 /// sums[i][r] (+)= dot(activation row i, row r of the piece).
 struct ByteTilesCall {
   const char* piece = nullptr;
@@ -60,7 +65,7 @@ struct ByteTilesCall {
   int64_t n_tiles = 0;          // at least 1
   float* sums = nullptr;        // [n_tiles * kByteTileRows, kBytePanelRows], line-aligned
   bool adds = false;            // add to the content of sums
-  /// Rows that are copied meanwhile, to be unpacked next. In the file each of these rows is in a
+  /// Rows, or units, that are copied meanwhile, to be unpacked next. In the file each of these rows is in a
   /// page of its own, and they are more streams than the processor's prefetcher follows; waiting
   /// for them takes longer than unpacking.
   const char* next = nullptr;  // [next_rows, next_bytes]
@@ -73,6 +78,7 @@ using MultiplyByteTilesFn = void (*)(const ByteTilesCall& call);
 struct BytePanelKernel {
   PrepareByteTileFn prepare = nullptr;
   UnpackBytePieceFn unpack = nullptr;
+  UnpackInterleavedFn unpack_interleaved = nullptr;
   MultiplyByteTilesFn multiply = nullptr;
 };
 
@@ -84,6 +90,7 @@ BytePanelKernel byte_panel_kernel(ByteProducts products, DType weight);
 PrepareByteTileFn prepare_byte_tile_avx2();
 UnpackBytePieceFn unpack_byte_piece_avx2(DType weight);
 UnpackBytePieceFn unpack_byte_piece_avx512(DType weight);    // where has(CpuTarget::avx512_vnni)
+UnpackInterleavedFn unpack_interleaved_avx512(DType weight);
 MultiplyByteTilesFn multiply_byte_tiles_vnni(DType weight);  // AVX-512
 MultiplyByteTilesFn multiply_byte_tiles_avx_vnni(DType weight);
 MultiplyByteTilesFn multiply_byte_tiles_avx2(DType weight);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 // unpack_byte_piece_avx512(): takes 16 rows at a time and transposes them in registers as 16 x 16
-// words.
+// words. unpack_interleaved_avx512() finds them transposed.
 #include "backend/cpu/products/many_rows/byte_panels_x86.h"
 
 #if defined(__x86_64__)
 
+#include <cstring>
+
 #include "backend/cpu/products/few_rows/gemv_int8_vnni.h"
 #include "backend/cpu/target/transpose_avx512.h"
+#include "backend/cpu/weights/interleaved_avx512.h"
 
 namespace snapkv::cpu {
 namespace {
@@ -86,7 +89,39 @@ SNAPKV_VNNI void unpack(const char* rows, int64_t stride, int64_t n_rows, char* 
   }
 }
 
+template <DType T>
+SNAPKV_VNNI void unpack_interleaved(const char* units, int64_t stride, int64_t n_rows,
+                                    int64_t n_values, char* piece) {
+  using W = Interleaved<T>;
+  constexpr int kParts = BytePanelType<T>::kParts;
+  auto* parts = reinterpret_cast<typename BytePanelType<T>::Part*>(piece);
+  if (n_rows < kBytePanelRows || n_values < kGemvUnit) std::memset(piece, 0, kParts * sizeof(*parts));
+  for (int64_t first = 0; first < n_rows; first += kInterleavedRows, units += stride) {
+    const W w(units, n_values);
+    for (int p = 0; p < w.n_parts(); p += W::kTogether) {
+      SNAPKV_UNROLL for (int k = 0; k < W::kDepth; ++k) {
+        __m512i q[W::kTogether];
+        w.levels(p, k, q);
+        SNAPKV_UNROLL for (int i = 0; i < W::kTogether; ++i) {
+          _mm512_store_si512(parts[p + i].q[k] + first, q[i]);
+        }
+      }
+      SNAPKV_UNROLL for (int i = 0; i < W::kTogether; ++i) {
+        _mm512_store_ps(parts[p + i].d + first, w.scale(p + i));
+        if constexpr (kHasMin<T>) _mm512_store_ps(parts[p + i].min + first, w.min(p + i));
+      }
+    }
+  }
+}
+
 }  // namespace
+
+UnpackInterleavedFn unpack_interleaved_avx512(DType weight) {
+  return visit_weight_type(weight, [](auto type) -> UnpackInterleavedFn {
+    if constexpr (HasInterleaved<type.dtype>) return unpack_interleaved<type.dtype>;
+    return nullptr;
+  });
+}
 
 UnpackBytePieceFn unpack_byte_piece_avx512(DType weight) {
   return visit_weight_type(weight, [](auto type) -> UnpackBytePieceFn {

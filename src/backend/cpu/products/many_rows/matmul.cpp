@@ -2,8 +2,9 @@
 // pack() and project_packed(): products of many rows, by oneDNN. x [n, n_in] times w^T, where the
 // library sees w^T as its [n_in, n_out] "weights".
 //
-// Weights of block types may stay unpacked: panel_product.cpp multiplies them in 8 bits. Others are
-// packed in one of the two layouts of pack.h, the one that the library's best product for this
+// Weights of block types may stay unpacked: panel_product.cpp multiplies them in 8 bits. Where they
+// are multiplied by several chunks they are interleaved before, which takes a fraction of what it
+// saves, unless there is a copy already. Others are packed in one of the two layouts of pack.h, the one that the library's best product for this
 // processor reads: blocked (AVX-512 and AMX) or plain rows. tiled_product.cpp computes the
 // products.
 #include <algorithm>
@@ -13,6 +14,8 @@
 #include "backend/cpu/products/many_rows/tile_product.h"
 #include "backend/cpu/products/many_rows/tiled_product.h"
 #include "backend/cpu/target/omp_threads.h"
+#include "backend/cpu/weights/interleave.h"
+#include "backend/cpu/weights/interleaved_weights.h"
 #include "backend/cpu/weights/pack.h"
 #include "base/error.h"
 
@@ -32,13 +35,20 @@ auto checked(const char* what, F&& f) {
 
 struct CpuPackedLayout : PackedLayout {
   bool blocked = false;
-  bool as_it_is = false;  // `weight` is multiplied in 8 bits, unpacked
-  Tensor weight;          // itself, or to be packed by each product with a workspace
+  bool as_it_is = false;     // `weight` is multiplied in 8 bits, unpacked
+  bool interleaved = false;  // so is its copy in PackedWeight::storage
+  Tensor weight;             // itself, or to be packed by each product with a workspace
 
   PackedShape shape(const CpuContext& ctx, const PackedWeight& packed) const {
     return {ctx.compute, packed.n_out, packed.n_in, blocked};
   }
 };
+
+/// Whether an interleaved copy saves time, and there is none.
+bool to_interleave(const CpuContext& ctx, const Tensor& weight) {
+  return interleaves(ctx, weight.dtype) && weight.shape[0] % kInterleavedRows == 0 &&
+         (ctx.interleaved == nullptr || ctx.interleaved->find(weight) == nullptr);
+}
 
 const CpuPackedLayout& layout_of(const PackedWeight& packed) {
   return static_cast<const CpuPackedLayout&>(*packed.layout);
@@ -91,11 +101,14 @@ size_t lay_out(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed
   layout->blocked =
       !layout->as_it_is && (ctx.only_measures || prefers_panels(ctx.compute, n_out, n_in));
   const bool packs = !layout->as_it_is && packed.workspace == nullptr;
+  const bool copies = layout->as_it_is && packed.workspace == nullptr && to_interleave(ctx, weight);
   if (!packs) layout->weight = weight;
   const bool blocked = layout->blocked;
+  layout->interleaved = copies;
   packed.n_out = n_out;
   packed.n_in = n_in;
   packed.layout = std::move(layout);
+  if (copies) return static_cast<size_t>(n_out * row_bytes(weight.dtype, n_in));
   return packs ? PackedShape{ctx.compute, n_out, n_in, blocked}.bytes() : 0;
 }
 
@@ -114,6 +127,10 @@ void pack(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed) {
       packed.storage = Buffer::host(bytes, "packed weights");
     }
     if (bytes == 0) return;
+    if (layout_of(packed).interleaved) {
+      auto* copy = static_cast<char*>(packed.storage.data());
+      return interleave_rows(weight, 0, weight.shape[0], copy, ctx.n_threads);
+    }
     pack_panels(ctx, layout_of(packed).shape(ctx, packed), weight, packed.storage.data());
   });
 }
@@ -138,7 +155,10 @@ void project_packed(const CpuContext& ctx, const Tensor& x, const PackedWeight& 
   if (x.shape[0] == 0) return;
   const CpuPackedLayout& layout = layout_of(weight);
   if (layout.as_it_is) {
-    return PanelProduct(ctx, {x, layout.weight, bias, out, accumulate}).run();
+    const auto* copy = static_cast<const char*>(weight.storage.data());
+    return PanelProduct(ctx, {x, layout.weight, layout.interleaved ? copy : nullptr, bias, out,
+                              accumulate})
+        .run();
   }
   const TileShape whole = tile_shape(ctx, x, layout.shape(ctx, weight), bias, out, accumulate);
   const TileOperands at{.x = static_cast<char*>(x.data),

@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "backend/cpu/target/scratch.h"
+#include "backend/cpu/weights/interleave.h"
+#include "backend/cpu/weights/interleaved_weights.h"
 #include "base/check.h"
 #include "base/half.h"
 
@@ -35,6 +37,12 @@ void zero_ends(char* rows, int64_t n_rows, int64_t unit_bytes, int64_t n_bytes) 
   }
 }
 
+/// The interleaved copy of the weights; null if there is none.
+const char* find_copy(const CpuContext& ctx, const PanelOperands& operands) {
+  if (operands.interleaved != nullptr || ctx.interleaved == nullptr) return operands.interleaved;
+  return interleaves(ctx, operands.w.dtype) ? ctx.interleaved->find(operands.w) : nullptr;
+}
+
 }  // namespace
 
 BytePanelKernel byte_panel_kernel([[maybe_unused]] ByteProducts products,
@@ -45,6 +53,7 @@ BytePanelKernel byte_panel_kernel([[maybe_unused]] ByteProducts products,
   kernel.unpack = unpack_byte_piece_avx2(weight);
   if (products == ByteProducts::avx512_vnni) {
     kernel.unpack = unpack_byte_piece_avx512(weight);
+    kernel.unpack_interleaved = unpack_interleaved_avx512(weight);
     kernel.multiply = multiply_byte_tiles_vnni(weight);
   }
   if (products == ByteProducts::avx_vnni) kernel.multiply = multiply_byte_tiles_avx_vnni(weight);
@@ -73,6 +82,7 @@ PanelProduct::PanelProduct(const CpuContext& ctx, const PanelOperands& operands)
     : ctx_(ctx),
       at_(operands),
       kernel_(byte_panel_kernel(ctx.byte_products, operands.w.dtype)),
+      interleaved_(find_copy(ctx, operands)),
       n_tiles_(tiles_of(operands.x.shape[0])),
       n_panels_((operands.w.shape[0] + kBytePanelRows - 1) / kBytePanelRows),
       task_tiles_(std::min(kTaskTiles, n_tiles_)) {
@@ -127,24 +137,35 @@ void PanelProduct::multiply(int64_t group, int64_t panel) const {
   call.n_tiles = std::min(task_tiles_, n_tiles_ - first_tile);
   call.sums = memory_.sums + thread * task_tiles_ * kByteTileRows * kBytePanelRows;
   call.copy = memory_.copies + thread * kBytePanelRows * kMostUnitBytes;
-  call.copy_stride = unit_bytes;
-  call.next_stride = at_.w.stride[0];
-  const char* w = at_.w.at<const char>(first);
-  if (w_bytes < unit_bytes) {
+  // rows that lie side by side
+  const int64_t side = interleaved_ != nullptr ? kInterleavedRows : 1;
+  call.copy_stride = unit_bytes * side;
+  call.next_stride = at_.w.stride[0] * side;
+  const char* w = interleaved_ != nullptr ? interleaved_ + first * at_.w.stride[0]
+                                          : at_.w.at<const char>(first);
+  if (w_bytes < unit_bytes && interleaved_ == nullptr) {
     zero_ends(call.copy, n_rows, unit_bytes, w_bytes);
     for (int64_t r = 0; r < n_rows; ++r) {
       std::memcpy(call.copy + r * unit_bytes, w + r * call.next_stride, w_bytes);
     }
   }
   for (int64_t begin = 0; begin < w_bytes; begin += unit_bytes) {
-    const bool copied = begin > 0 || w_bytes < unit_bytes;
-    kernel_.unpack(copied ? call.copy : w, copied ? unit_bytes : call.next_stride, n_rows, piece);
+    const bool copied = begin > 0 || (w_bytes < unit_bytes && interleaved_ == nullptr);
+    const char* from = copied ? call.copy : w;
+    const int64_t stride = copied ? call.copy_stride : call.next_stride;
+    if (interleaved_ != nullptr) {
+      const int64_t done = begin / unit_bytes * kGemvUnit;
+      kernel_.unpack_interleaved(from, stride, n_rows, std::min(kGemvUnit, at_.w.n_cols() - done),
+                                 piece);
+    } else {
+      kernel_.unpack(from, stride, n_rows, piece);
+    }
     call.x = memory_.tiles + begin / unit_bytes * n_tiles_ + first_tile;
     call.adds = begin > 0;
-    call.next = w + begin + unit_bytes;
-    call.next_bytes = std::clamp<int64_t>(w_bytes - begin - unit_bytes, 0, unit_bytes);
-    call.next_rows = call.next_bytes > 0 ? n_rows : 0;
-    zero_ends(call.copy, call.next_rows, unit_bytes, call.next_bytes);
+    call.next = w + (begin + unit_bytes) * side;
+    call.next_bytes = std::clamp<int64_t>(w_bytes - begin - unit_bytes, 0, unit_bytes) * side;
+    call.next_rows = call.next_bytes > 0 ? n_rows / side : 0;
+    zero_ends(call.copy, call.next_rows, call.copy_stride, call.next_bytes);
     kernel_.multiply(call);
   }
   const int64_t begin = first_tile * kByteTileRows;

@@ -18,6 +18,7 @@ size_t panel_product_workspace(const CpuContext& ctx, int64_t n, int64_t n_in);
 struct PanelOperands {
   Tensor x;  // f32 or bf16
   Tensor w;  // packed_products_in_bytes()
+  const char* interleaved = nullptr;  // a copy of w, if it is known
   Tensor bias;
   Tensor out;               // f32 or bf16
   bool accumulate = false;  // out is f32
@@ -47,6 +48,7 @@ class PanelProduct {
   const CpuContext& ctx_;
   const PanelOperands& at_;
   const BytePanelKernel kernel_;
+  const char* const interleaved_;  // a copy of w, or null
   const int64_t n_tiles_, n_panels_;
   int64_t task_tiles_;  // tiles of activations
   Memory memory_{};
