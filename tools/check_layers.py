@@ -44,6 +44,7 @@ MAY_INCLUDE = {
     "src/bindings": ["src/base", "src/policy", "src/engine/core/option_range.h"],
     "node/src": [],
     "app": ["src/base", "src/chat", "eval", "bench/machine_limits.h"],
+    "app/library": ["app", "src/base", "src/bindings/c_api_support.h"],
     "eval": ["src/base"],
     "bench": ["src/base", "src/backend", "src/backend/cpu/onednn.h", "src/format/block_types.h", "src/format/codebooks.h",
               "src/format/ggml_types.h"],

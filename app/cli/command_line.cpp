@@ -19,6 +19,7 @@
 #include "cli/common/suggest.h"
 #include "cli/common/terminal.h"
 #include "cli/help.h"
+#include "cli/serve/options.h"
 
 namespace snapkv::cli {
 namespace {
@@ -135,7 +136,9 @@ std::vector<std::string> with_usual_words(std::vector<std::string> args) {
 
 }  // namespace
 
-CommandLine::CommandLine() : root_(std::make_unique<CLI::App>(kAbout, "snapkv")) {
+CommandLine::CommandLine()
+    : serve_(std::make_shared<ServeSettings>()),
+      root_(std::make_unique<CLI::App>(kAbout, "snapkv")) {
   CLI::App& root = *root_;
   root.set_version_flag("--version", fmt::format("snapkv {}", version()), "Print the version");
   root.set_help_flag("-h,--help", "Print this help");
@@ -162,7 +165,7 @@ CommandLine::CommandLine() : root_(std::make_unique<CLI::App>(kAbout, "snapkv"))
   commands_.push_back(add_detokenize_command(root, common_));
   commands_.push_back(add_apply_template_command(root));
   commands_.push_back(add_chat_command(root, common_));
-  commands_.push_back(add_serve_command(root, common_));
+  commands_.push_back(add_serve_command(root, common_, serve_));
   commands_.push_back(add_completion_command(root));
   commands_.push_back(add_manual_command(root));
   root.footer(kFooter);

@@ -11,6 +11,8 @@
 
 namespace snapkv::cli {
 
+struct ServeSettings;  // serve/options.h
+
 class CommandLine {
  public:
   CommandLine();
@@ -20,6 +22,9 @@ class CommandLine {
 
   CLI::App& root() { return *root_; }
   const std::vector<Command>& commands() const { return commands_; }
+  /// What parse() has filled, of all commands and of `serve`.
+  const CommonSettings& common() const { return common_; }
+  const ServeSettings& serve() const { return *serve_; }
 
   /// Runs the command that `argv` names and returns its exit code; help and version go to stdout.
   /// Without a command, or without the task that it needs, the help goes to stderr and the code is
@@ -42,6 +47,7 @@ class CommandLine {
   std::string typed_name() const;
 
   CommonSettings common_;
+  const std::shared_ptr<ServeSettings> serve_;
   std::string config_path_;  // configuration file that parse() read; empty: none
   const std::unique_ptr<CLI::App> root_;
   std::vector<Command> commands_;

@@ -3,10 +3,14 @@
 // function that runs it.
 #pragma once
 
+#include <memory>
+
 #include "cli/common/cli_types.h"
 #include "cli/common/settings.h"
 
 namespace snapkv::cli {
+
+struct ServeSettings;  // serve/options.h
 
 /// Reads a prompt, compresses its cache and writes the answer: generate/command.cpp
 Command add_generate_command(CLI::App& root, const CommonSettings& common);
@@ -38,7 +42,9 @@ Command add_pull_command(CLI::App& root, const CommonSettings& common);
 /// A conversation, turn by turn: chat/command.cpp
 Command add_chat_command(CLI::App& root, const CommonSettings& common);
 /// Serves OpenAI's and Anthropic's APIs: serve/command.cpp
-Command add_serve_command(CLI::App& root, const CommonSettings& common);
+/// `settings` are what its options fill.
+Command add_serve_command(CLI::App& root, const CommonSettings& common,
+                          std::shared_ptr<ServeSettings> settings);
 /// Read a document once, and answer questions about it: document/
 Command add_compress_command(CLI::App& root, const CommonSettings& common);
 Command add_ask_command(CLI::App& root, const CommonSettings& common);

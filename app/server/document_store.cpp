@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "chat/document.h"
+#include "server/read_prompt.h"
+#include "snapkv/prefill.h"
 
 namespace snapkv::server {
 
@@ -56,6 +59,46 @@ void DocumentStore::forget(const std::string& path) {
 size_t DocumentStore::size() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();
+}
+
+void DocumentStore::lend(const std::string& name, const LentFile& file) {
+  Lent lent;
+  if (!is_prefix_file(file)) {
+    auto session = std::make_shared<const SavedSessionFile>(file);
+    if (is_prompt_notes(session->saved().notes)) lent.prompt = std::move(session);
+  }
+  if (lent.prompt == nullptr) {
+    lent.document = std::make_shared<const Document>(chat::open_document(file, model_));
+  } else if (lent.prompt->saved().fingerprint != model_->fingerprint()) {
+    fail(ErrorCode::kUsage, "'{}': it was read by another model, {}", file.name,
+         lent.prompt->saved().model);
+  }
+  const std::lock_guard lock(mutex_);
+  std::swap(lent_[name], lent);  // the old one is given back after the lock
+}
+
+bool DocumentStore::withdraw(const std::string& name) {
+  Lent lent;
+  const std::lock_guard lock(mutex_);
+  const auto found = lent_.find(name);
+  if (found == lent_.end()) return false;
+  lent = std::move(found->second);
+  lent_.erase(found);
+  return true;
+}
+
+DocumentStore::Lent DocumentStore::find_lent(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = lent_.find(name);
+  return found == lent_.end() ? Lent() : found->second;
+}
+
+std::shared_ptr<const Document> DocumentStore::lent_document(const std::string& name) const {
+  return find_lent(name).document;
+}
+
+std::shared_ptr<const SavedSessionFile> DocumentStore::lent_prompt(const std::string& name) const {
+  return find_lent(name).prompt;
 }
 
 void DocumentStore::drop_changed() {

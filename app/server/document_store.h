@@ -7,11 +7,13 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "snapkv/engine.h"
+#include "snapkv/lent_file.h"
 
 namespace snapkv::chat {
 struct Document;  // chat/document.h
@@ -37,6 +39,17 @@ class DocumentStore {
   void forget(const std::string& path);
   size_t size() const;
 
+  /// Makes a cache in memory known by a name: a document, or a prompt that was read for this server
+  /// (read_prompt.h). It is read where it is, and given back when it has been withdrawn and no
+  /// request uses it any more. A name that is known gets the new one. Throws as open_document(),
+  /// kUsage for a prompt of another model.
+  void lend(const std::string& name, const LentFile& file);
+  /// Returns whether the name was known.
+  bool withdraw(const std::string& name);
+  /// Null: no document, or no prompt, has this name.
+  std::shared_ptr<const Document> lent_document(const std::string& name) const;
+  std::shared_ptr<const SavedSessionFile> lent_prompt(const std::string& name) const;
+
  private:
   /// Identifies a file and its state, so that a file which was replaced or written to is noticed.
   struct Identity {
@@ -50,6 +63,11 @@ class DocumentStore {
     std::shared_ptr<const Document> document;
   };
   static Identity identity_of(const std::string& path);
+  struct Lent {
+    std::shared_ptr<const Document> document;
+    std::shared_ptr<const SavedSessionFile> prompt;
+  };
+  Lent find_lent(const std::string& name) const;
   /// Needs mutex_.
   std::list<Entry>::iterator find_entry(const std::string& path, const Identity& identity);
   /// Drops the entries whose files were replaced or removed: open ones still take up disk space.
@@ -57,6 +75,7 @@ class DocumentStore {
 
   const std::shared_ptr<const Model> model_;
   mutable std::mutex mutex_;
+  std::map<std::string, Lent> lent_;  // guarded by mutex_
   std::list<Entry> entries_;  // guarded by mutex_; most recently used first
 };
 

@@ -104,6 +104,11 @@ struct Request {
   /// If not null, the prompt continues this document, and its tokens are those after it.
   std::shared_ptr<const Document> document;
   std::string snapshot;  ///< the name of `document`, for the report
+  /// If not null, another server has read the whole prompt, and the answer begins from this session.
+  std::shared_ptr<const SavedSessionFile> read;
+  /// For RequestEngine::make_snapshot(): another server answers this prompt, and prompts that begin
+  /// alike will come here again.
+  bool is_for_others = false;
   /// The texts among which each answer's sources are looked for; empty: they are not wanted.
   std::vector<CitableText> citable;
   /// What is done where a document of the messages is longer than the context.

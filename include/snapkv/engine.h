@@ -44,6 +44,7 @@ namespace snapkv {
 
 class KvPrefix;          // prefill.h
 class SavedSessionFile;  // below
+struct LentFile;         // lent_file.h
 
 /// "0.1.0"
 const char* version();
@@ -500,6 +501,8 @@ class SavedSessionFile {
  public:
   /// Throws kRuntime and kBadModel as Session::load() does.
   explicit SavedSessionFile(const std::string& path);
+  /// The same for a file's content in memory, which is not copied.
+  explicit SavedSessionFile(const LentFile& file);
   ~SavedSessionFile();
   SavedSessionFile(const SavedSessionFile&) = delete;
   SavedSessionFile& operator=(const SavedSessionFile&) = delete;

@@ -68,6 +68,9 @@ class KvPrefix {
   /// belongs to another model.
   static std::shared_ptr<const KvPrefix> load(std::shared_ptr<const Model> model,
                                               const std::string& path);
+  /// The same for a file's content in memory: its rows are read where they are.
+  static std::shared_ptr<const KvPrefix> load(std::shared_ptr<const Model> model,
+                                              const LentFile& file);
 
   struct Impl;  ///< private to the engine
   explicit KvPrefix(std::unique_ptr<Impl> impl);
@@ -88,11 +91,13 @@ struct SavedPrefix : SavedCache {
 /// Whether a file begins like those of KvPrefix::save(). Throws kRuntime if it cannot be read,
 /// kBadModel if another version of snapkv has written it.
 bool is_prefix_file(const std::string& path);
+bool is_prefix_file(const LentFile& file);
 /// Whether a file begins like those of KvPrefix::save() or Session::save(), perhaps of another
 /// version of snapkv. Throws kRuntime if it cannot be read.
 bool is_cache_file(const std::string& path);
 /// Reads and checks everything except the rows. Throws as KvPrefix::load() does.
 SavedPrefix describe_prefix(const std::string& path);
+SavedPrefix describe_prefix(const LentFile& file);
 
 /// One prompt of a Prefill.
 struct PrefillPrompt {

@@ -8,6 +8,7 @@
 #include "base/chat_part.h"
 #include "base/error.h"
 #include "base/regular_file.h"
+#include "snapkv/lent_file.h"
 
 namespace snapkv::chat {
 namespace {
@@ -140,28 +141,43 @@ std::string document_notes(const DocumentForm& form, const std::string& model_pa
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Document open_document(const std::string& path, const std::shared_ptr<const Model>& model) {
-  require_regular_file(path);
+namespace {
+
+/// `source`: a path, or a LentFile; `name` is what messages call it.
+template <typename Source>
+Document open_source(const Source& source, const std::string& name,
+                     const std::shared_ptr<const Model>& model) {
   Document document;
   DocumentFile& file = document.file;
-  file.keeps_all = is_prefix_file(path);
+  file.keeps_all = is_prefix_file(source);
   if (file.keeps_all) {
-    const SavedPrefix saved = describe_prefix(path);
+    const SavedPrefix saved = describe_prefix(source);
     file.fingerprint = saved.fingerprint;
     file.model = saved.model;
     file.n_tokens = std::ssize(saved.tokens);
-    read_notes(saved.notes, path, file);
-    if (model) document.rows = KvPrefix::load(model, path);
+    read_notes(saved.notes, name, file);
+    if (model) document.rows = KvPrefix::load(model, source);
   } else {
-    document.compressed = std::make_shared<const SavedSessionFile>(path);
+    document.compressed = std::make_shared<const SavedSessionFile>(source);
     const SavedSession& saved = document.compressed->saved();
     file.fingerprint = saved.fingerprint;
     file.model = saved.model;
     file.n_tokens = saved.n_past;
     file.options = saved.options;
-    read_notes(saved.notes, path, file);
+    read_notes(saved.notes, name, file);
   }
   return document;
+}
+
+}  // namespace
+
+Document open_document(const std::string& path, const std::shared_ptr<const Model>& model) {
+  require_regular_file(path);
+  return open_source(path, path, model);
+}
+
+Document open_document(const LentFile& file, const std::shared_ptr<const Model>& model) {
+  return open_source(file, file.name, model);
 }
 
 }  // namespace snapkv::chat

@@ -73,5 +73,7 @@ struct Document {
 /// when the file can't be read, kBadModel when it holds no document or is damaged, kUsage when it
 /// has every row of another model.
 Document open_document(const std::string& path, const std::shared_ptr<const Model>& model);
+/// The same for a file's content in memory, which is read where it is.
+Document open_document(const LentFile& file, const std::shared_ptr<const Model>& model);
 
 }  // namespace snapkv::chat

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/huge_pages.h"
 
@@ -89,6 +90,19 @@ MmapFile::MmapFile(const std::string& path, FileAccess access) : state_(std::mak
   }
 }
 
+MmapFile::MmapFile(const LentFile& file) : state_(std::make_unique<State>()) {
+  if (file.bytes.empty()) fail(ErrorCode::kBadModel, "'{}': there are no bytes", file.name);
+  if (reinterpret_cast<uintptr_t>(file.bytes.data()) % Buffer::kAlignment != 0) {
+    fail(ErrorCode::kUsage, "'{}': its bytes must begin at a multiple of {} to be read in place",
+         file.name, Buffer::kAlignment);
+  }
+  data_ = const_cast<std::byte*>(file.bytes.data());  // never written to
+  size_ = file.bytes.size();
+  state_->path = file.name;
+  state_->owner = file.owner;
+  state_->is_lent = state_->in_memory = true;
+}
+
 void MmapFile::map(int fd, const std::string& path) {
   void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) {
@@ -153,7 +167,7 @@ MmapFile& MmapFile::operator=(MmapFile&& other) noexcept {
 
 MmapFile::~MmapFile() {
   if (state_ != nullptr) state_->range = {};  // before the addresses may be reused
-  if (data_ != nullptr) ::munmap(data_, size_);
+  if (data_ != nullptr && !state_->is_lent) ::munmap(data_, size_);
 }
 
 const char* const MmapFile::kWeightsAdvice =

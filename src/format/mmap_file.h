@@ -12,6 +12,7 @@
 #include <string>
 
 #include "format/mapped_ranges.h"
+#include "snapkv/lent_file.h"
 
 namespace snapkv {
 
@@ -30,6 +31,9 @@ class MmapFile {
   /// unreadable, Error{kBadModel} if it is empty or changes while it is copied, Error{kDoesNotFit}
   /// if there is no memory for a copy or no address space to map it.
   explicit MmapFile(const std::string& path, FileAccess access = FileAccess::mapped);
+  /// A file's content in memory of others, which stays where it is. Throws Error{kUsage} unless it
+  /// begins at a multiple of Buffer::kAlignment, Error{kBadModel} if it is empty.
+  explicit MmapFile(const LentFile& file);
   MmapFile(MmapFile&& other) noexcept;
   MmapFile& operator=(MmapFile&& other) noexcept;
   MmapFile(const MmapFile&) = delete;
@@ -74,6 +78,8 @@ class MmapFile {
     std::string path;
     int fd = -1;              // of a mapped file
     int64_t modified_ns = 0;  // time of modification when the file was opened
+    std::shared_ptr<const void> owner;  // of lent bytes
+    bool is_lent = false;
     MappedRange range;
     ~State();
   };

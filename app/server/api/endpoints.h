@@ -56,4 +56,9 @@ struct SnapshotRequest {
 };
 SnapshotRequest read_snapshot_request(const Json& body, const ApiContext& context);
 
+// prompts.cpp
+/// The prompt of a body of `path`, to be read and saved for another server.
+SnapshotRequest read_prompt_request(const std::string& path, const std::string& name,
+                                    const Json& body, const ApiContext& context);
+
 }  // namespace snapkv::server

@@ -27,7 +27,8 @@ std::shared_ptr<const Document> open_snapshot(const std::string& path, const Api
 
 void read_params(const Fields& kv, PolicyConfig& config) {
   const PolicyInfo& info = policy_info(config.name);
-  static const std::vector<std::string> kOthers = {"policy", "memory", "snapshot", "reuse"};
+  static const std::vector<std::string> kOthers = {"policy", "memory", "snapshot", "reuse",
+                                                  "read"};
   for (const auto& [name, value] : kv.json().items()) {
     if (value.is_null() || std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end())
       continue;
@@ -88,13 +89,24 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
     kv.refuse("snapshot", "one document can be continued: each begins at the position 0");
   }
   if (const auto snapshot = kv.text("snapshot")) {
+    request.document = context.engine.documents().lent_document(*snapshot);
+    request.snapshot = snapshot_name(*snapshot);
+  }
+  if (const auto snapshot = kv.text("snapshot"); snapshot && !request.document) {
     const std::string path = snapshot_path(context.options.snapshot_dir, *snapshot, "kv.snapshot");
     if (std::error_code error; !std::filesystem::exists(path, error)) {
       throw ApiError(404, fmt::format("there is no snapshot '{}'", *snapshot), "not_found",
                      "kv.snapshot");
     }
     request.document = open_snapshot(path, context);
-    request.snapshot = snapshot_name(*snapshot);
+  }
+  if (const auto read = kv.text("read")) {
+    request.read = context.engine.documents().lent_prompt(*read);
+    if (!request.read) {
+      throw ApiError(404, fmt::format("no prompt '{}' was lent to this server", *read),
+                     "not_found", "kv.read");
+    }
+    if (request.document) kv.refuse("read", "a prompt that continues no snapshot", Json(*read));
   }
   try {
     (void)resolve_options(session, context.model().info());

@@ -5,6 +5,8 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,12 +105,48 @@ HttpServer::HttpServer(const HttpOptions& options)
 
 HttpServer::~HttpServer() {
   if (listening_ >= 0) ::close(listening_);
+  if (listening_ >= 0 && !options_.socket.empty()) ::unlink(options_.socket.c_str());
   if (tls_ != nullptr) SSL_CTX_free(tls_);
 }
 
 size_t HttpServer::most_body() const { return std::min(options_.most_body, bodies_.most_body()); }
 
 int HttpServer::open() {
+  int port = 0;
+  if (options_.socket.empty()) {
+    port = open_port();
+  } else {
+    open_socket();
+  }
+  ::listen(listening_, kBacklog);
+  overflow_ = std::make_unique<Overflow>(
+      tls_,
+      [this](int socket, SSL* ssl, std::string received) {
+        answer_overflow(socket, ssl, std::move(received));
+      },
+      [this] { bodies_.trim(); });
+  return port;
+}
+
+void HttpServer::open_socket() {
+  const std::string& path = options_.socket;
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    fail(ErrorCode::kUsage, "the socket '{}': its path has {} bytes, at most {} are possible", path,
+         path.size(), sizeof(address.sun_path) - 1);
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  listening_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const mode_t before = ::umask(S_IRWXG | S_IRWXO);
+  const bool bound = listening_ >= 0 && ::bind(listening_, reinterpret_cast<sockaddr*>(&address),
+                                               sizeof(address)) == 0;
+  const int error = errno;
+  ::umask(before);
+  if (!bound) fail(ErrorCode::kRuntime, "can't listen at '{}': {}", path, std::strerror(error));
+}
+
+int HttpServer::open_port() {
   errno = 0;
   const int port = options_.port == 0
                        ? bind_to_any_port(options_.host)
@@ -118,13 +156,6 @@ int HttpServer::open() {
          errno != 0 ? std::strerror(errno) : "the address can't be used");
   }
   listening_ = svr_sock_;
-  ::listen(listening_, kBacklog);
-  overflow_ = std::make_unique<Overflow>(
-      tls_,
-      [this](int socket, SSL* ssl, std::string received) {
-        answer_overflow(socket, ssl, std::move(received));
-      },
-      [this] { bodies_.trim(); });
   return port;
 }
 

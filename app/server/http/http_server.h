@@ -20,6 +20,7 @@ namespace snapkv::server {
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8080;                ///< 0: any free port
+  std::string socket;             ///< path of a Unix socket to listen at instead; empty: none
   std::string tls_cert, tls_key;  ///< PEM files; both or neither
   size_t most_connections = 512;
   size_t most_of_address = 384;          ///< connections from one address
@@ -35,7 +36,8 @@ class HttpServer : public httplib::Server {
   explicit HttpServer(const HttpOptions& options);
   ~HttpServer() override;
 
-  /// Opens the port and returns its number. Throws Error{kRuntime}.
+  /// Opens the port and returns its number; 0 for a Unix socket, which its owner alone may use.
+  /// Throws Error{kRuntime}.
   int open();
   /// Serves until close() is called and every connection is closed: answers still being computed
   /// are then cut short, and clients still sending a request have one more second. If the system
@@ -52,6 +54,8 @@ class HttpServer : public httplib::Server {
   size_t most_body() const;
 
  private:
+  int open_port();
+  void open_socket();
   /// Owns the socket. Nothing that a client does has an effect beyond this call.
   void serve_connection(int socket);
   /// Reads a request and answers it: process_request(), whose parameters differ between versions.

@@ -75,6 +75,21 @@ void Service::add_slot_routes() {
     }
     --n_active_;
   });
+  post("/v1/kv/prompts", [this](const ApiContext& all, Body& body, const httplib::Request& request,
+                                httplib::Response& response) {
+    ++n_active_;
+    try {
+      SnapshotRequest prompt = read_prompt_request(request.get_param_value("path"),
+                                                   request.get_param_value("name"), body.json, all);
+      body.json = Json();
+      body.share.end_parsing();
+      write_json(response, make_snapshot(std::move(prompt), all));
+    } catch (...) {
+      --n_active_;
+      throw;
+    }
+    --n_active_;
+  });
   http_.Delete("/v1/kv/snapshots/([^/]{1,200})",
                [this](const httplib::Request& request, httplib::Response& response,
                       const httplib::ContentReader&) {  // a body means nothing and is not read

@@ -68,6 +68,12 @@ Admission::Group Admission::next(Running running) {
     try {
       std::optional<PrefillPrompt> prompt = admit(job, joins, running);
       if (!prompt) break;
+      if (job.request.read) {
+        running.n_answers += job.request.n;
+        running.frees_memory = true;
+        group.ready.splice(group.ready.end(), waiting_, waiting_.begin());
+        continue;
+      }
       group.prompts.push_back(std::move(*prompt));
       if (joins && !Prefill::may_share(group.prompts)) {
         group.prompts.pop_back();
@@ -90,7 +96,8 @@ Admission::Group Admission::next(Running running) {
 
 std::optional<PrefillPrompt> Admission::admit(Job& job, bool joins, const Running& running) {
   const Request& request = job.request;
-  if (joins && (std::ssize(request.prompt.tokens) > options_.session.chunk || request.document ||
+  if (joins && !request.read &&
+      (std::ssize(request.prompt.tokens) > options_.session.chunk || request.document ||
                 options_.reuse == Reuse::append)) {
     return std::nullopt;
   }
@@ -106,7 +113,7 @@ std::optional<PrefillPrompt> Admission::admit(Job& job, bool joins, const Runnin
   job.paid_tokens = plan.paid_tokens;
   PrefillPrompt prompt = begin_prompt(job);
   job.n_total = job.sessions[0]->n_past() + std::ssize(prompt.tokens);
-  decide_prefix(job);
+  if (!request.read) decide_prefix(job);
   prompt.makes_prefix = job.makes_prefix;
   job.began = Clock::now();
   return prompt;
@@ -120,6 +127,14 @@ PrefillPrompt Admission::begin_prompt(Job& job) {
   job.n_reused = 0;
   job.compress_seconds_before = 0;
   PrefillPrompt prompt;
+  if (request.read) {
+    for (int i = 0; i < request.n; ++i) {
+      job.sessions.push_back(std::make_unique<Session>(model_, request.session));
+      job.sessions.back()->load(*request.read);
+    }
+    job.n_reused = job.sessions[0]->n_past();
+    return prompt;
+  }
   if (std::optional<std::vector<int32_t>> rest = continue_kept(job)) {
     prompt.tokens = std::move(*rest);
   } else {
@@ -193,7 +208,8 @@ void Admission::decide_prefix(Job& job) {
   const size_t bytes =
       KvPrefix::bytes_for(model_->info(), request.session, n_prompt - shared.n_tokens);
   const bool may_keep = store_.may_keep_prefix(shared.bytes + bytes) && request.reuses &&
-                        !request.document && job.snapshot_path.empty();
+                        !request.document &&
+                        (job.snapshot_path.empty() || request.is_for_others);
   const int64_t n_new = n_prompt - job.n_reused;
   const bool is_new = job.prefix.goes_on()
                           ? n_new >= kLeastReuse

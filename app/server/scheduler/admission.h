@@ -25,6 +25,7 @@ class Admission {
   struct Group {
     Jobs jobs;
     std::vector<PrefillPrompt> prompts;
+    Jobs ready = {};  ///< jobs whose prompts another server has read
   };
 
   /// The references must outlive this.

@@ -59,6 +59,8 @@ void Loop::begin_reading() {
   Admission::Group group = admission_.next(
       {.n_answers = n_answers(writer_.jobs()),
        .frees_memory = !writer_.jobs().empty() || !snapshots_.jobs().empty() || store_.has_lent()});
+  for (const auto& job : group.ready) reader_.take_read(*job);
+  writer_.begin(std::move(group.ready));
   if (!group.jobs.empty()) admission_.put_back(reader_.begin(std::move(group)));
 }
 

@@ -117,6 +117,15 @@ void Reader::finish(Job& job, size_t index) {
   } else if (prefix) {
     store_.add_prefix(std::move(prefix), job.sessions[0]->n_ctx());
   }
+  report_read(job);
+}
+
+void Reader::take_read(Job& job) {
+  report_read(job);
+  job.memory.end_reading();
+}
+
+void Reader::report_read(Job& job) {
   const KvReport kv = report_of(job);
   const int64_t n_prompt = job.sessions[0]->n_past();
   counts_.n_prompt_tokens += n_prompt - job.n_reused;

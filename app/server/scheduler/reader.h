@@ -29,6 +29,8 @@ class Reader {
   bool busy() const { return prefill_.has_value(); }
   /// Begins to read prompts; only if not busy(). Returns the jobs that are to be read again.
   Jobs begin(Admission::Group group);
+  /// Tells the client of a job whose prompt another server has read.
+  void take_read(Job& job);
   /// Reads for about `seconds`, but makes at least one step; only if busy().
   Outcome read_for(double seconds);
   /// Stops reading if the clients of all its jobs have gone or their time is over. Otherwise lost
@@ -44,6 +46,7 @@ class Reader {
   void report_progress();
   Jobs finish();
   void finish(Job& job, size_t index);
+  void report_read(Job& job);
   Jobs fail_all(Failure::Kind kind, const std::string& message);
 
   Store& store_;

@@ -90,6 +90,7 @@ RequestPlan plan_with(const Model& model, const Request& request, int64_t n_own)
     plan.reading_bytes += request.document->rows->decoded_bytes();
   }
   if (request.scores_prompt) plan.reading_bytes += kScoredRows * logits;
+  if (request.read) plan.reading_bytes = 0;  // the rows are loaded as they are kept
   plan.prefix_bytes = KvPrefix::bytes_for(info, request.session, n_prompt);
   if (request.keeps_all) plan.reading_bytes += plan.prefix_bytes;
   return plan;

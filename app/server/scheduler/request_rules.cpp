@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "chat/document.h"
+#include "server/read_prompt.h"
 
 namespace snapkv::server {
 
@@ -27,6 +28,10 @@ void RequestRules::complete(Request& request) const {
       request.notes.push_back("draft is lookup: of the document only the kept rows are there");
     }
   }
+  if (request.read && session.draft == Draft::self) {
+    session.draft = Draft::lookup;
+    request.notes.push_back("draft is lookup: of the prompt only the kept rows are there");
+  }
   if (session.draft == Draft::self && !policy_info(session.kv.name).has_budget) {
     session.draft = Draft::lookup;  // there are no rows that guess, and the answer is the same
   }
@@ -49,6 +54,13 @@ RequestPlan RequestRules::plan(const Request& request) const {
     throw Refused(Kind::bad_request,
                   fmt::format("n is {}; this server writes 1 to {} answers at a time", request.n,
                               options_.n_parallel));
+  }
+  if (request.read) {
+    const std::string problem = prompt_problem(*request.read, request.prompt.tokens);
+    if (!problem.empty()) {
+      throw Refused(Kind::bad_request,
+                    fmt::format("'kv.read' can't be continued by this request: {}", problem));
+    }
   }
   RequestPlan plan;
   try {

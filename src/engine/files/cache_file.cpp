@@ -348,4 +348,12 @@ std::optional<CacheContents> cache_contents(const std::string& path) {
   return read_start(std::as_bytes(std::span(bytes)), path).contents;
 }
 
+std::optional<CacheContents> cache_contents(const LentFile& file) {
+  const auto first = file.bytes.first(std::min(file.bytes.size(), sizeof(CacheStart)));
+  if (!begins_as_cache({reinterpret_cast<const char*>(first.data()), first.size()})) {
+    return std::nullopt;
+  }
+  return read_start(first, file.name).contents;
+}
+
 }  // namespace snapkv

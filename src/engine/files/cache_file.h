@@ -23,6 +23,7 @@
 #include "cache/layer_state.h"
 #include "format/byte_reader.h"
 #include "snapkv/engine.h"
+#include "snapkv/lent_file.h"
 
 namespace snapkv {
 
@@ -179,5 +180,6 @@ bool is_saved_cache(const std::string& path);
 /// What a file holds; nothing if it is not a saved cache. Throws Error{kBadModel} for those of
 /// other versions, Error{kRuntime} if it cannot be read.
 std::optional<CacheContents> cache_contents(const std::string& path);
+std::optional<CacheContents> cache_contents(const LentFile& file);
 
 }  // namespace snapkv

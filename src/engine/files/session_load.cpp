@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/stop_check.h"
@@ -11,6 +12,7 @@
 #include "engine/core/sessions_in_use.h"
 #include "engine/files/cache_file.h"
 #include "format/mmap_file.h"
+#include "snapkv/lent_file.h"
 
 namespace snapkv {
 namespace {
@@ -173,8 +175,8 @@ class Loader {
 }  // namespace
 
 struct SavedSessionFile::Impl {
-  explicit Impl(const std::string& path)
-      : map(path), blocks(map.bytes(), path, CacheContents::session) {
+  Impl(MmapFile opened, const std::string& name)
+      : map(std::move(opened)), blocks(map.bytes(), name, CacheContents::session) {
     blocks.check_all();
     content = read_session_file(blocks);
     check_unchanged();
@@ -186,7 +188,10 @@ struct SavedSessionFile::Impl {
   SessionFile content;
 };
 
-SavedSessionFile::SavedSessionFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+SavedSessionFile::SavedSessionFile(const std::string& path)
+    : impl_(std::make_unique<Impl>(MmapFile(path), path)) {}
+SavedSessionFile::SavedSessionFile(const LentFile& file)
+    : impl_(std::make_unique<Impl>(MmapFile(file), file.name)) {}
 SavedSessionFile::~SavedSessionFile() = default;
 
 const SavedSession& SavedSessionFile::saved() const { return impl_->content.saved; }

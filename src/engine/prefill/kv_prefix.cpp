@@ -11,6 +11,7 @@
 #include "base/stop_check.h"
 #include "engine/core/kv_types.h"
 #include "engine/core/option_range.h"
+#include "snapkv/lent_file.h"
 
 namespace snapkv {
 namespace {
@@ -196,9 +197,9 @@ void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& sessio
   }
 }
 
-KvPrefix::Impl::File::File(const std::string& path)
-    : map(path),
-      blocks(map.bytes(), path, CacheContents::all_rows),
+KvPrefix::Impl::File::File(MmapFile opened, const std::string& name)
+    : map(std::move(opened)),
+      blocks(map.bytes(), name, CacheContents::all_rows),
       saved(read_prefix_file(blocks)) {}
 
 void KvPrefix::Impl::append_to(RowState& layer, int il, int64_t begin, int64_t end) const {
@@ -407,14 +408,18 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
   out.finish();
 }
 
-std::shared_ptr<const KvPrefix> KvPrefix::load(std::shared_ptr<const Model> model,
-                                               const std::string& path) {
+namespace {
+
+void check_loadable(const std::shared_ptr<const Model>& model, const std::string& name) {
   if (model == nullptr) fail(ErrorCode::kUsage, "KvPrefix::load: the model is null");
-  if (Impl::backend_of(*model).is_device()) {
-    fail(ErrorCode::kUsage, "'{}': uncompressed rows in a file are for the CPU", path);
-  }
-  auto impl = std::make_unique<Impl>();
-  impl->file = std::make_unique<Impl::File>(path);
+  if (!KvPrefix::Impl::backend_of(*model).is_device()) return;
+  fail(ErrorCode::kUsage, "'{}': uncompressed rows in a file are for the CPU", name);
+}
+
+std::shared_ptr<const KvPrefix> load_rows(std::shared_ptr<const Model> model,
+                                          std::unique_ptr<const KvPrefix::Impl::File> file) {
+  auto impl = std::make_unique<KvPrefix::Impl>();
+  impl->file = std::move(file);
   check_model(impl->file->blocks, impl->file->saved, *model, kPrefixBlocks + model->info().n_layer);
   impl->n_ctx = impl->file->saved.n_ctx;
   impl->type = impl->file->saved.type;
@@ -423,8 +428,26 @@ std::shared_ptr<const KvPrefix> KvPrefix::load(std::shared_ptr<const Model> mode
   return std::make_shared<KvPrefix>(std::move(impl));
 }
 
+}  // namespace
+
+std::shared_ptr<const KvPrefix> KvPrefix::load(std::shared_ptr<const Model> model,
+                                               const std::string& path) {
+  check_loadable(model, path);
+  return load_rows(std::move(model), std::make_unique<Impl::File>(MmapFile(path), path));
+}
+
+std::shared_ptr<const KvPrefix> KvPrefix::load(std::shared_ptr<const Model> model,
+                                               const LentFile& file) {
+  check_loadable(model, file.name);
+  return load_rows(std::move(model), std::make_unique<Impl::File>(MmapFile(file), file.name));
+}
+
 bool is_prefix_file(const std::string& path) {
   return cache_contents(path) == CacheContents::all_rows;
+}
+
+bool is_prefix_file(const LentFile& file) {
+  return cache_contents(file) == CacheContents::all_rows;
 }
 
 bool is_cache_file(const std::string& path) { return is_saved_cache(path); }
@@ -432,6 +455,10 @@ bool is_cache_file(const std::string& path) { return is_saved_cache(path); }
 SavedPrefix describe_prefix(const std::string& path) {
   const MmapFile map(path);
   return read_prefix_file(CacheFile(map.bytes(), path, CacheContents::all_rows));
+}
+
+SavedPrefix describe_prefix(const LentFile& file) {
+  return read_prefix_file(CacheFile(file.bytes, file.name, CacheContents::all_rows));
 }
 
 }  // namespace snapkv

@@ -42,7 +42,7 @@ struct KvPrefix::Impl {
   std::vector<std::unique_ptr<RecurrentState>> states;
 
   struct File {
-    explicit File(const std::string& path);
+    File(MmapFile opened, const std::string& name);
     /// Calls `use` with layer il, which has this shape and is valid during the call.
     void with_layer(const StateShape& shape, int il,
                     const std::function<void(const LayerState&)>& use) const;
