@@ -78,11 +78,12 @@ void add_variable_names(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::App* command : commands_of(app)) add_variable_names(*command, names);
 }
 
-// Whether a variable belongs to `make` or to the tests that run the program.
+// Whether a variable belongs to `make`, to the tests that run the program, or to the Python package.
 bool is_of_the_build(std::string_view name) {
   constexpr std::string_view kNames[] = {"SNAPKV_PRESET", "SNAPKV_ORACLE_MODELS",
                                          "SNAPKV_HF_FOLDERS", "SNAPKV_GGML_VALUES",
-                                         "SNAPKV_SPEED_VOCABULARY"};
+                                         "SNAPKV_SPEED_VOCABULARY", "SNAPKV_LIBRARY",
+                                         "SNAPKV_SERVER_LIBRARY", "SNAPKV_PROGRAM"};
   return name.starts_with("SNAPKV_TEST_") || name.starts_with("SNAPKV_FUZZ_") ||
          std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }

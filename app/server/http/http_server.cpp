@@ -144,6 +144,7 @@ void HttpServer::open_socket() {
   const int error = errno;
   ::umask(before);
   if (!bound) fail(ErrorCode::kRuntime, "can't listen at '{}': {}", path, std::strerror(error));
+  svr_sock_ = listening_;  // without one, the library ends all streams
 }
 
 int HttpServer::open_port() {
