@@ -70,7 +70,7 @@ test-models: models test-python  ## The tests of these models, and those that ne
 	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF) \
 	  -DSNAPKV_REAL_MODELS=$(CURDIR)/models/real -DPython3_EXECUTABLE=$(CURDIR)/$(TEST_PYTHON)/bin/python
 	cmake --build $(BUILD) --parallel $(JOBS) \
-	  --target real_models_test bin/snapkv snapkv_c snapkv_logits example_answer example_answer_c
+	  --target real_models_test bin/snapkv snapkv_c snapkv_server_library snapkv_logits example_answer example_answer_c
 	ctest --preset $(SNAPKV_PRESET) --tests-regex 'RealModel|real_models|^python|^examples|train|docs'
 
 clients: build       ## Real clients from PyPI and npm on the server, with MODEL; their table in docs/clients.md

@@ -35,13 +35,15 @@ assert "48213" in document.ask("\\nQuestion: What is the secret number of Rome?\
 print("snapkv", snapkv.__version__, "in Python", sys.version.split()[0])
 """
 QUESTION = "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is"
-# of the program and the library, without those of a wheel's own libraries
-FILES = {"snapkv/bin/snapkv", "snapkv/lib/libsnapkv_c.so", "snapkv/share/snapkv/needle.gguf"}
+# of the program and the libraries, without those of a wheel's own libraries
+LIBRARIES = ("libsnapkv_c.so", "libsnapkv_server.so")
+FILES = {"snapkv/bin/snapkv", "snapkv/share/snapkv/needle.gguf", *(f"snapkv/lib/{n}" for n in LIBRARIES)}
 
 
 def package_files():
     """The package's own sources, as a wheel has them."""
-    return {f"snapkv/{p.name}" for p in (ROOT / "python" / "snapkv").glob("*.py")}
+    python = ROOT / "python"
+    return {str(p.relative_to(python)) for p in (python / "snapkv").rglob("*.py")}
 
 
 def the_wheel(folder):
@@ -90,9 +92,9 @@ def check_files(wheel):
             licence = f"snapkv/licenses/{licences.get(library)}"
             if licence not in names:
                 sys.exit(f"{wheel.name}: has {name} but no licence of {library}")
-        for name in [*bundled.values(), "snapkv/bin/snapkv", "snapkv/lib/libsnapkv_c.so"]:
+        for name in [*bundled.values(), "snapkv/bin/snapkv", *(f"snapkv/lib/{n}" for n in LIBRARIES)]:
             for library in needed(archive.read(name)):
-                if library not in (*bundled, "libsnapkv_c.so") and not OF_EVERY_SYSTEM.match(library):
+                if library not in (*bundled, *LIBRARIES) and not OF_EVERY_SYSTEM.match(library):
                     sys.exit(f"{wheel.name}: {name} needs {library}, which is not in the wheel")
 
 

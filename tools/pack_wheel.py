@@ -112,7 +112,7 @@ def main():
         run(sys.executable, "-m", "wheel", "unpack", given.wheel, "--dest", folder)
         (root,) = Path(folder).iterdir()
         package = root / "snapkv"
-        binaries = [package / "bin" / "snapkv", package / "lib" / "libsnapkv_c.so"]
+        binaries = [package / "bin" / "snapkv", *(package / "lib").glob("*.so")]
         for binary in binaries:
             run("strip", "--strip-unneeded", binary)
         add_licences(package / "licenses", needed_libraries(binaries, environment), own)

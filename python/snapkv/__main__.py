@@ -8,7 +8,10 @@ from . import _program
 
 
 def main():
-    """Becomes the program, with the arguments of this process."""
+    """Becomes the program, with the arguments of this process; ``snapkv ray`` is Python's own."""
+    if sys.argv[1:2] == ["ray"]:
+        from .ray import _command  # pylint: disable=import-outside-toplevel
+        sys.exit(_command.main(sys.argv[2:]))
     program = _program.path()
     os.execv(program, [program, *sys.argv[1:]])
 

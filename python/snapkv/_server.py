@@ -3,7 +3,10 @@
 in this process."""
 
 import ctypes
+import http.client
+import json
 import os
+import socket
 import tempfile
 import threading
 from ctypes import (CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_void_p,
@@ -63,6 +66,18 @@ class _Lent:
 _lent = _Lent()  # as long as the process: a server may give a buffer back at its very end
 
 
+class _Connection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path):
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self._path)
+
+
 class Server:
     """A running server, with the options of ``snapkv serve`` as words. It listens at :attr:`socket`.
 
@@ -84,6 +99,18 @@ class Server:
         code = getattr(self._library, name)(*arguments, message, len(message))
         if code:
             raise _c.error(code, message.value.decode("utf-8", "replace"))
+
+    def request(self, method, path, body=None, headers=None):
+        """(status, bytes) of an answer; ``body``: bytes, or what becomes JSON."""
+        if body is not None and not isinstance(body, (bytes, bytearray, memoryview)):
+            body = json.dumps(body).encode()
+        connection = _Connection(self.socket)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return response.status, response.read()
+        finally:
+            connection.close()
 
     def lend(self, name, data):
         """Makes a saved cache (a numpy array of uint8, C-contiguous) known by a name: ``kv.snapshot``

@@ -30,9 +30,12 @@ class ThisBuild(unittest.TestCase):
         cls.root = Path(cls.temporary.name)
         subprocess.run([CMAKE, "--install", BUILD, "--component", "python", "--prefix", cls.root],
                        check=True, capture_output=True)
-        for source in (ROOT / "python" / "snapkv").glob("*.py"):
-            shutil.copy(source, cls.root / "snapkv")
-        cls.binaries = [cls.root / "snapkv" / "bin" / "snapkv", cls.root / "snapkv" / "lib" / "libsnapkv_c.so"]
+        for source in (ROOT / "python" / "snapkv").rglob("*.py"):
+            copy = cls.root / source.relative_to(ROOT / "python")
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copy(source, copy)
+        cls.binaries = [cls.root / "snapkv" / "bin" / "snapkv",
+                        *(cls.root / "snapkv" / "lib" / n for n in check_wheel.LIBRARIES)]
 
     @classmethod
     def tearDownClass(cls):
@@ -46,7 +49,7 @@ class ThisBuild(unittest.TestCase):
     def test_its_files(self):
         files = {str(p.relative_to(self.root)) for p in self.root.rglob("*") if p.is_file()}
         self.assertLessEqual(check_wheel.FILES | check_wheel.package_files(), files)
-        others = {f for f in files if not f.startswith("snapkv/lib/libsnapkv_c.so.")}  # a wheel has one name
+        others = {f for f in files if ".so." not in f}  # a wheel has one name
         self.assertEqual(others, check_wheel.FILES | check_wheel.package_files())
 
     def test_the_command_runs_with_its_own_model(self):
@@ -95,7 +98,7 @@ class MadeWheels(unittest.TestCase):
         needs = [n for n in check_wheel.needed(elf) if not pack_wheel.OF_EVERY_SYSTEM.match(n)]
         contents = {n: b"" for n in check_wheel.package_files() | check_wheel.FILES}
         contents.update({f"snapkv/licenses/{n}.txt": b"words" for n in (*pack_wheel.OWN, "libfmt9", "python3")})
-        contents["snapkv/bin/snapkv"] = contents["snapkv/lib/libsnapkv_c.so"] = elf
+        contents.update({"snapkv/bin/snapkv": elf, **{f"snapkv/lib/{n}": elf for n in check_wheel.LIBRARIES}})
         lines = "".join(f"{n}: python3.txt\n" for n in needs)
         contents["snapkv/licenses/README.txt"] = ("Licences\n" + lines + readme).encode()
         for library in (*needs, "libfmt-01234567.so.9"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""libsnapkv_c.so exports the functions of snapkv.h and nothing else, all of them in the recorded
+"""A library exports the functions of its header and nothing else, all of them in the recorded
 list: what programs link may be added to and never taken away.
 
 usage: c_symbols_test.py LIBRARY HEADER LIST

@@ -15,8 +15,8 @@
 Models are files, which every node must find under the same path.
 """
 
-#from ._batch import ask
-#from ._engine import Engine
+from ._batch import ask
+from ._engine import Engine
 from ._serving import app
 
-__all__ = ["app"]
+__all__ = ["Engine", "app", "ask"]

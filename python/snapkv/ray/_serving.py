@@ -101,8 +101,12 @@ class Ingress:
 
     async def _metrics(self):
         """The numbers of all replicas, each with the label `replica`."""
-        families, texts = {}, await self._replicas.broadcast("metrics").results_async()
-        for i, text in enumerate(texts):
+        families, texts = {}, []
+        for kind, handle in (("replica", self._replicas), ("reader", self._readers)):
+            if handle is not None:
+                found = await handle.broadcast("metrics").results_async()
+                texts += [(f"{kind}-{i}", text) for i, text in enumerate(found)]
+        for label, text in texts:
             family = None
             for line in text.splitlines():
                 if line.startswith("#"):
@@ -111,7 +115,7 @@ class Ingress:
                         family["head"].append(line)
                 elif line and family is not None:
                     name, _, number = line.rpartition(" ")
-                    labels = f'replica="{i}"'
+                    labels = f'replica="{label}"'
                     name = (f"{name[:-1]},{labels}}}" if name.endswith("}") else
                             f"{name}{{{labels}}}")
                     family["samples"].append(f"{name} {number}")
