@@ -91,8 +91,12 @@ class Server:
         self.socket = os.path.join(self._folder.name, "http")
         self._pointer = c_void_p()
         words = [str(word).encode() for word in words]
-        self._call("snapkv_server_start", len(words), (c_char_p * len(words))(*words),
-                   self.socket.encode(), byref(self._pointer))
+        try:
+            self._call("snapkv_server_start", len(words), (c_char_p * len(words))(*words),
+                       self.socket.encode(), byref(self._pointer))
+        except BaseException:
+            self._folder.cleanup()
+            raise
 
     def _call(self, name, *arguments):
         message = create_string_buffer(4096)

@@ -17,6 +17,10 @@ shares from 0 to 1.
 
 ``out`` keeps the records in a file of JSON lines; with ``resume=True`` those that are there already
 are not computed again, and all of the file are returned.
+
+``ray=True`` spreads the task over a cluster of Ray (``pip install snapkv[ray]``), one process for
+each of its ``lengths``, or of its ``tasks`` where it has no lengths; the model is a file that every
+node has. ``out`` is not possible then.
 """
 
 import json
@@ -47,6 +51,9 @@ def read(path):
 def _run(task, model, given):
     if isinstance(model, Model):
         model = model.info["path"]
+    if given.pop("ray", False):
+        from .ray import _evaluation  # pylint: disable=import-outside-toplevel
+        return _evaluation.run(task, model, given)
     out = given.pop("out", None)
     with tempfile.TemporaryDirectory() as folder:
         path = os.fspath(out) if out is not None else os.path.join(folder, "records.jsonl")

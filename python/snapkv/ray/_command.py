@@ -57,6 +57,14 @@ def main(words):
         return problem.code
 
 
+def _reasons(name):
+    """What Serve says of the parts of an application that did not start, one line each."""
+    application = serve.status().applications.get(name)
+    found = application.deployments.items() if application else ()
+    return "".join(f"\n{part}: {status.message.strip().splitlines()[-1]}"
+                   for part, status in found if status.message)
+
+
 def _serve(settings, rest):
     autoscale = None
     if settings.most_replicas is not None:
@@ -75,7 +83,7 @@ def _serve(settings, rest):
         print(f"snapkv: ready: http://{settings.host}:{settings.port}", file=sys.stderr, flush=True)
         ended.wait()
     except RuntimeError as problem:  # of Serve: a replica did not start
-        raise Error(1, str(problem)) from problem
+        raise Error(1, f"{problem}{_reasons(settings.name)}") from problem
     finally:
         if settings.address is None:
             serve.shutdown()
