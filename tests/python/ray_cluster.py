@@ -12,7 +12,10 @@ import time
 import uuid
 
 MARK = "SNAPKV_TEST_CLUSTER"
-os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", MARK: uuid.uuid4().hex})
+os.environ.update({
+    "RAY_USAGE_STATS_ENABLED": "0", MARK: uuid.uuid4().hex,
+    # a node that has died is noticed after 4 s rather than 15: docs/machines.md
+    "RAY_health_check_period_ms": "1000", "RAY_health_check_failure_threshold": "4"})
 
 import ray  # noqa: E402
 from ray import serve  # noqa: E402
@@ -65,6 +68,17 @@ def processes(name):
         except OSError:
             continue
     return found
+
+
+def node_with(name, nodes):
+    """The first of some nodes that has such a process."""
+    for node in nodes:
+        raylets = [info.process.pid for infos in node.all_processes.values() for info in infos]
+        for pid in processes(name):
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+                if int(stat.read().rsplit(")", 1)[1].split()[1]) in raylets:
+                    return node
+    raise LookupError(f"no node has a process {name}")
 
 
 def kill(name):

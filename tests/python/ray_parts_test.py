@@ -19,7 +19,8 @@ except ImportError:
     print("skipped: ray[serve] is not installed")
     sys.exit(77)
 
-from snapkv.ray import _requests
+import snapkv.ray
+from snapkv.ray import _requests, _serving
 from snapkv.ray._documents import Storage
 from snapkv.ray.routing import Beginnings
 
@@ -172,6 +173,22 @@ try:
                                    {"client_kwargs": {"endpoint_url": self.url}})
 except ImportError:
     print("without S3: moto[server] and s3fs are not installed")
+
+
+class Applications(unittest.TestCase):
+    def test_a_config_of_serve_builds_one(self):
+        application = snapkv.ray.build({"model": "/models/model.gguf", "replicas": 2,
+                                        "prefill_replicas": 1, "documents": "/documents",
+                                        "kv_budget": 512, "cpus": 4})
+        self.assertIsInstance(application, serve.Application)
+        with self.assertRaisesRegex(snapkv.UsageError, "replicas is 0"):
+            snapkv.ray.app("/models/model.gguf", replicas=0)
+
+    def test_options_become_words_of_the_command(self):
+        words = _serving.words("m.gguf", 2, kv_budget=512, kv_memory="4G", no_such=None)
+        self.assertEqual(words, ["-m", "m.gguf", "--kv-budget", "512", "--kv-memory", "4G",
+                                 "--threads", "2"])
+
 
 if __name__ == "__main__":
     unittest.main()

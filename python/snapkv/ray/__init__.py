@@ -17,6 +17,6 @@ Models are files, which every node must find under the same path.
 
 from ._batch import ask
 from ._engine import Engine
-from ._serving import app
+from ._serving import app, build
 
-__all__ = ["Engine", "app", "ask"]
+__all__ = ["Engine", "app", "ask", "build"]

@@ -99,7 +99,6 @@ class Documents:
         if references and not await asyncio.to_thread(self._storage.has, model, facts["digest"]):
             data = await references[0]
             await asyncio.to_thread(self._storage.write, model, facts["digest"], data)
-            self._keep((model, facts["digest"]), references[0], data.nbytes)
         await asyncio.to_thread(self._storage.point, model, name, facts)
 
     async def has(self, model, digest):
@@ -110,13 +109,10 @@ class Documents:
         """A list of one reference to the document's bytes in the object store."""
         key = (model, digest)
         if key in self._kept:
-            reference, n_bytes = self._kept[key]
-            ready, _ = await asyncio.to_thread(ray.wait, [reference], timeout=0,
-                                               fetch_local=False)
-            if ready:  # else the node that had it is gone
-                self._kept.move_to_end(key)
-                return [reference]
+            self._kept.move_to_end(key)
+            return [self._kept[key][0]]
         data = await asyncio.to_thread(self._storage.read, model, digest)
+        # this process owns it, and its node has it: what is lost is lost with this deployment
         reference = ray.put(data)
         self._keep(key, reference, data.nbytes)
         return [reference]

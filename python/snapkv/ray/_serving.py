@@ -168,8 +168,7 @@ def words(model, cpus=1, **given):
 def app(model, replicas=1, prefill_replicas=0, documents=None, cpus=1, gpus=0, memory=None,
         autoscale=None, parallel=16, most_requests=64, read_from=8192, most_ahead=4, router=None,
         ingress_replicas=1, storage_options=None, options=(), **given):
-    """An application for ``serve.run``, or for a config of Serve (``import_path:
-    snapkv.ray:app``, with these arguments as ``args``): the APIs of ``snapkv serve``.
+    """An application for ``serve.run``: the APIs of ``snapkv serve``.
 
     model: a file that every node has under this path. replicas: processes with the model;
     ``autoscale``: (least, most) of them instead, by the number of requests. cpus, gpus, memory (in
@@ -217,3 +216,9 @@ def app(model, replicas=1, prefill_replicas=0, documents=None, cpus=1, gpus=0, m
     ingress = serve.deployment(Ingress, name="ingress", num_replicas=ingress_replicas,
                                max_ongoing_requests=10_000, ray_actor_options={"num_cpus": 0})
     return ingress.bind(replica, readers, documents is not None, read_from)
+
+
+def build(args):
+    """The same for a config of Serve: ``import_path: snapkv.ray:build``, with the arguments of
+    :func:`app` as ``args``."""
+    return app(**args)
