@@ -31,7 +31,7 @@ from ray.serve.request_router import RequestRouter  # noqa: E402
 import snapkv.ray  # noqa: E402
 from snapkv._server import Server  # noqa: E402
 
-POWER_OF_TWO = "ray.serve._private.request_router:PowerOfTwoChoicesRequestRouter"
+POWER_OF_TWO = "ray.serve._private.request_router.PowerOfTwoChoicesRequestRouter"
 FILLER = ("The ship sails along the coast, and the sea is calm today. The captain writes a letter to "
           "the harbour master about the cargo, the crew and the weather of the last days. ")
 
@@ -179,14 +179,14 @@ def split(nodes, model, _given):
           "|---|---|---|---|---|")
     for name, given in (("2 replicas", {"replicas": 2}),
                         ("1 replica, 1 that reads", {"replicas": 1, "prefill_replicas": 1})):
-        serving(nodes.port, model, **given)
-        story = body_of([{"role": "user", "content": "Tell me a long story."}], 300)
+        serving(nodes.port, model, draft="off", **given)
+        story = body_of([{"role": "user", "content": "Tell me a long story."}], 1000)
         story.update(ignore_eos=True)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             running = [pool.submit(Timed, nodes.port, story) for _ in range(2)]
             time.sleep(0.5)
             long = [Timed(nodes.port, body_of(
-                [{"role": "user", "content": f"Log {i}. " + FILLER * 90}], 8)) for i in range(3)]
+                [{"role": "user", "content": f"Log {i}. " + FILLER * 60}], 8)) for i in range(3)]
             gaps = [g for t in running for g in t.result().gaps]
         print(f"| {name} | {statistics.median(gaps) * 1e3:.0f} ms | "
               f"{percentile(gaps, 0.95) * 1e3:.0f} ms | {max(gaps) * 1e3:.0f} ms | "
@@ -199,10 +199,10 @@ def wire(_nodes, model, given):
           "|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for budget in (512, 1024):
-            words = ["-m", model, "--kv-budget", budget, "--ctx-size", given.tokens + 1024,
+            words = ["-m", model, "--kv-budget", budget, "--ctx-size", given.tokens + 2048,
                      "--snapshot-dir", folder]
             with Server(words) as server:
-                text = FILLER * (given.tokens // 33)
+                text = FILLER * (given.tokens // 37)
                 status, answer = server.request(
                     "POST", "/v1/kv/prompts?path=/v1/completions&name=wire",
                     {"prompt": text, "temperature": 0})

@@ -207,7 +207,7 @@ class OnThreeNodes(unittest.TestCase):
 
     def test_9_a_replica_that_does_not_fit_says_why(self):
         with self.assertRaises(RuntimeError):
-            serve.run(snapkv.ray.app(MODEL, kv_budget=128, kv_memory="1K"), name="small",
+            serve.run(snapkv.ray.app(MODEL, cpus=0, threads=1, kv_memory="1K"), name="small",
                       route_prefix="/small")
         found = serve.status().applications["small"].deployments["replica"].message
         self.assertIn("--kv-memory: the shortest request needs", found)
