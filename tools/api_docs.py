@@ -5,7 +5,7 @@
   tools/api_docs.py OUT [--only cpp|python]
 
 A warning of either is an error. SNAPKV_LIBRARY names libsnapkv_c.so, which the Python package is
-imported with. Modules of the package whose own packages are missing (torch, transformers, lm_eval,
+imported with. Modules of the package whose own packages are missing (torch, transformers, lm_eval, ray,
 numpy) are left out, which is said. Exits with 77 where Doxygen or pdoc is not there.
 """
 
@@ -18,7 +18,7 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = ["snapkv.eval", "snapkv.hf", "snapkv.lm_eval"]
+MODULES = ["snapkv.eval", "snapkv.hf", "snapkv.lm_eval", "snapkv.ray"]
 
 
 def leave(message, status):
