@@ -15,6 +15,7 @@ MARK = "SNAPKV_TEST_CLUSTER"
 os.environ.update({
     "RAY_USAGE_STATS_ENABLED": "0", MARK: uuid.uuid4().hex,
     "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",  # as `snapkv ray serve` has it
+    "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",  # a proxy after 3 s rather than 30, and
     # a node that has died is noticed after 4 s rather than 15: docs/machines.md
     "RAY_health_check_period_ms": "1000", "RAY_health_check_failure_threshold": "4"})
 
