@@ -20,7 +20,7 @@ except ImportError:
     sys.exit(77)
 
 import snapkv.ray
-from snapkv.ray import _requests, _serving
+from snapkv.ray import _replica, _requests, _serving
 from snapkv.ray._documents import Storage
 from snapkv.ray.routing import Beginnings
 
@@ -173,6 +173,16 @@ try:
                                    {"client_kwargs": {"endpoint_url": self.url}})
 except ImportError:
     print("without S3: moto[server] and s3fs are not installed")
+
+
+class Folders(unittest.TestCase):
+    def test_what_killed_replicas_left_is_removed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            gone, here = "snapkv-replica-99999999-a_1", f"snapkv-replica-{os.getpid()}-b_2"
+            for name in (gone, here, "snapkv-other"):
+                os.makedirs(os.path.join(folder, name, "files"))
+            _replica.remove_abandoned(folder)
+            self.assertEqual(sorted(os.listdir(folder)), sorted([here, "snapkv-other"]))
 
 
 class Applications(unittest.TestCase):

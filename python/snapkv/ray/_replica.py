@@ -5,6 +5,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -27,6 +28,14 @@ _OWN_HEADERS = {"connection", "content-length", "transfer-encoding", "host", "ke
 _SHARED_MEMORY = "/dev/shm"
 
 
+def remove_abandoned(folder):
+    """Removes what replicas left in a folder that were killed: their processes are gone."""
+    for name in os.listdir(folder):
+        found = re.fullmatch(r"snapkv-replica-(\d+)-\w+", name)
+        if found and not os.path.exists(f"/proc/{found[1]}"):
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+
+
 class Replica:
     """``words``: options of ``snapkv serve``. ``documents``: the handle of Documents, or None.
 
@@ -35,7 +44,8 @@ class Replica:
 
     def __init__(self, words, documents=None):
         folder = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
-        self._folder = tempfile.mkdtemp(prefix="snapkv-", dir=folder)
+        remove_abandoned(folder or tempfile.gettempdir())
+        self._folder = tempfile.mkdtemp(prefix=f"snapkv-replica-{os.getpid()}-", dir=folder)
         self._server = _server.Server([*words, "--snapshot-dir", self._folder])
         self._documents = documents
         self._lent = {}  # name of a document: its digest
