@@ -86,7 +86,9 @@ TEST_F(InterleavedWeightsTest, GiveTheSameBits) {
           const TestTensor x = random_tensor({n, n_in}, 1);
           const std::vector<float> expected = few_rows(context(nullptr), x, w);
           EXPECT_EQ(few_rows(context(&copies), x, w), expected);
-          if (n == 9) EXPECT_EQ(few_rows(context(&copies, 2), x, w), expected);
+          if (n == 9) {
+            EXPECT_EQ(few_rows(context(&copies, 2), x, w), expected);
+          }
           EXPECT_EQ(many_rows(context(nullptr), x, w, &workspace), expected);  // the file's rows
           EXPECT_EQ(many_rows(context(nullptr), x, w, nullptr), expected);     // a copy of its own
           EXPECT_EQ(many_rows(context(&copies), x, w, &workspace), expected);
