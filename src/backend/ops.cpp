@@ -138,6 +138,47 @@ bool softcap(const Backend&, const Tensor& x, float cap) {
   return x.numel() > 0;
 }
 
+bool keep_peaks(const Backend&, const Tensor& x, float deviations) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+  SNAPKV_CHECK(std::isfinite(deviations));
+  return x.numel() > 0;
+}
+
+// Checks rows of several streams.
+bool has_streams(const Tensor& x) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny, kAny}));
+  SNAPKV_CHECK(x.shape[1] >= 1 && x.shape[1] <= kMostStreams);
+  return x.numel() > 0;
+}
+
+bool take_stream(const Backend&, const Tensor& x, int64_t stream, const Tensor& factors,
+                 const Tensor& out) {
+  const bool any = has_streams(x);
+  SNAPKV_CHECK(stream >= 0 && stream < x.shape[1]);
+  SNAPKV_CHECK(is_bias(factors, x.shape[2]) && is_f32(out, {x.shape[0], x.shape[2]}));
+  return any;
+}
+
+bool mix_streams(const Backend&, const Tensor& x, const Tensor& coefficients) {
+  const bool any = has_streams(x);
+  SNAPKV_CHECK(is_f32(coefficients, {x.shape[0], x.shape[1] * x.shape[1]}));
+  return any;
+}
+
+bool add_to_streams(const Backend&, const Tensor& x, const Tensor& y, const Tensor& factors,
+                    int64_t first) {
+  const bool any = has_streams(x);
+  SNAPKV_CHECK(is_f32(y, {x.shape[0], x.shape[2]}));
+  SNAPKV_CHECK(!factors || is_f32(factors, {x.shape[0], x.shape[1]}));
+  SNAPKV_CHECK(first >= 0 && first <= x.shape[1]);
+  return any && first < x.shape[1];
+}
+
+bool match_norms(const Backend&, const Tensor& x, const Tensor& like) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(like, {x.shape[0], x.shape[1]}));
+  return x.numel() > 0;
+}
+
 // Checks rows and the parts that they consist of.
 bool has_parts(const Backend& backend, const Tensor& x, std::span<const Tensor> parts) {
   SNAPKV_CHECK(is_activation(backend, x, {kAny, kAny}));

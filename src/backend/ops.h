@@ -60,6 +60,11 @@ enum class Activation {
 inline constexpr float kClampedAlpha = 1.702f;
 inline constexpr float kClampedLimit = 7.0f;
 
+/// Of a token, in the ops for several residual streams.
+inline constexpr int64_t kMostStreams = 8;
+/// match_norms() takes a lower mean square of x for this one.
+inline constexpr float kLeastMeanSquare = 1e-5f;
+
 /// How the scores of experts are computed from a router's logits.
 enum class ExpertScore {
   softmax,            // of all experts
