@@ -92,6 +92,18 @@ struct RandomFamily {
     bool has_window(int64_t il) const { return (il + 1) % full_every != 0; }
   };
   Gemma4 gemma4 = {};
+  /// Gemma 3n: all but every fifth layer have windows; tokens have several residual streams.
+  struct Gemma3n {
+    int64_t n_streams = 0;      // 0: no such model
+    int64_t n_shared = 0;       // of the last layers, which have keys and values that nothing uses
+    int64_t n_layer_input = 0;  // width of the inputs of each layer
+    int64_t rank = 0;           // of the matrices beside attention
+    int64_t n_sparse = 0;       // of the first layers, whose gates must stand out
+    double peaks = 0.0;         // by so many deviations
+    int64_t active = 0;         // .altup.active_idx
+    bool has_window(int64_t il) const { return (il + 1) % 5 != 0; }
+  };
+  Gemma3n gemma3n = {};
   int64_t n_draft_layer = 0;  // layers after the others that guess further tokens
   bool sections = false;      // .rope.dimension_sections, of models that see pictures
   int64_t window = 0;         // .attention.sliding_window; 0: none
@@ -108,6 +120,7 @@ struct RandomGains {
   float attention_output = 1.2f;
   float ffn = 1.2f;
   float router = 1.5f;
+  float streams = 0.12f;     // of how residual streams are mixed
   float delta_rate = 0.5f;   // of how fast a state forgets
   float scan_skip = 0.7f;    // of what a mixer of Mamba-2 lets pass beside its state
   float delta_gates = 0.8f;  // what decides when it forgets and learns

@@ -2,6 +2,7 @@
 #include "bench/random_model.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "bench/gguf_stream.h"
@@ -146,6 +147,26 @@ void add_gemma4_keys(GgufHeader& meta, const RandomModelShape& s) {
   meta.f32(key("rope.freq_base_swa"), 1e4);
 }
 
+void add_gemma3n_keys(GgufHeader& meta, const RandomModelShape& s) {
+  const RandomFamily::Gemma3n& m = s.family.gemma3n;
+  const auto key = [&](std::string_view name) {
+    return s.family.architecture + "." + std::string(name);
+  };
+  std::vector<uint8_t> windows;
+  std::vector<float> peaks;
+  for (int64_t il = 0; il < s.n_layer; ++il) {
+    windows.push_back(m.has_window(il) ? 1 : 0);
+    peaks.push_back(il < m.n_sparse ? static_cast<float>(m.peaks)
+                                    : -std::numeric_limits<float>::infinity());
+  }
+  meta.array(key("attention.sliding_window_pattern"), 7, windows);
+  meta.array(key("activation_sparsity_scale"), 6, peaks);
+  meta.f32(key("attention.shared_kv_layers"), static_cast<double>(m.n_shared));  // as published
+  meta.u32(key("altup.num_inputs"), m.n_streams);
+  meta.u32(key("altup.active_idx"), m.active);
+  meta.u32(key("embedding_length_per_layer_input"), m.n_layer_input);
+}
+
 /// Different in each layer, as a model learns them.
 void add_xielu(GgufHeader& meta, int64_t n_layer) {
   std::vector<float> alpha_p, alpha_n;
@@ -208,6 +229,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   if (f.delta_net.n_head > 0) add_delta_net_keys(meta, s);
   if (f.sections) add_sections(meta, s);
   if (f.xielu) add_xielu(meta, s.n_layer);
+  if (f.gemma3n.n_streams > 0) add_gemma3n_keys(meta, s);
   if (f.latent.rank > 0) {
     add_latent_keys(meta, s);
   } else {

@@ -34,6 +34,7 @@ class Planner {
       factors("rope_factors_short.weight", 1.5f);
     }
     if (f_.gemma4.full_every > 0) add_gemma4_tables(g);
+    if (f_.gemma3n.n_streams > 0) add_gemma3n_tables(g);
     for (int64_t il = 0; il < s_.n_layer; ++il) add_layer(fmt::format("blk.{}.", il), il, g);
     for (int64_t i = 0; i < f_.n_draft_layer; ++i) {
       add_draft_layer(fmt::format("blk.{}.", s_.n_layer + i), g);
@@ -70,12 +71,17 @@ class Planner {
     } else {
       add_attention(blk, g);
     }
+    if (f_.gemma3n.n_streams > 0) add_gemma3n_streams(blk, g);
     add_ffn(blk, il, g);
   }
 
   void add_gemma4_tables(const RandomGains& g) {
     add({"rope_freqs.weight", DType::f32, 1, n_rot_ / 2, true, 0.0f, 0.0f, 2.0f, 0, n_rot_ / 8});
-    const int64_t n = f_.gemma4.n_layer_input, n_all = s_.n_layer * n;
+    add_layer_input_tables(f_.gemma4.n_layer_input, g);
+  }
+
+  void add_layer_input_tables(int64_t n, const RandomGains& g) {
+    const int64_t n_all = s_.n_layer * n;
     if (n == 0) return;
     matrix("per_layer_token_embd", s_.n_vocab, n_all,
            std::sqrt(static_cast<float>(s_.n_layer)));  // about 1 when multiplied by sqrt(n)
@@ -101,19 +107,41 @@ class Planner {
 
   /// What comes beside the dense network and after it.
   void add_gemma4_end(const std::string& blk, const RandomGains& g) {
-    const int64_t n = f_.gemma4.n_layer_input;
     add({blk + "layer_output_scale.weight", DType::f32, 1, 1, true, 1.05f, 0.1f});
-    if (n > 0) {
-      matrix(blk + "inp_gate", n, s_.n_embd, g.ffn);
-      matrix(blk + "proj", s_.n_embd, n, g.ffn);
-      norm(blk + "post_norm", 0.3f * g.ffn_post_norm);  // GELU is in every layer's twice
-    }
+    if (f_.gemma4.n_layer_input > 0) add_layer_input(blk, f_.gemma4.n_layer_input, g);
     if (f_.n_expert == 0) return;
     for (const char* name : {"post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"}) {
       norm(blk + name);
     }
     add({blk + "ffn_gate_inp.scale", DType::f32, 1, s_.n_embd, true, 1.0f, 0.3f});
     add({blk + "ffn_down_exps.scale", DType::f32, 1, f_.n_expert, true, 1.0f, 0.3f});
+  }
+
+  void add_layer_input(const std::string& blk, int64_t n, const RandomGains& g) {
+    matrix(blk + "inp_gate", n, s_.n_embd, g.ffn);
+    matrix(blk + "proj", s_.n_embd, n, g.ffn);
+    norm(blk + "post_norm", 0.3f * g.ffn_post_norm);  // GELU is in every layer's twice
+  }
+
+  void add_gemma3n_tables(const RandomGains& g) {
+    add_layer_input_tables(f_.gemma3n.n_layer_input, g);
+    for (const char* name : {"altup_proj", "altup_unembd_proj"}) {
+      matrix(name, s_.n_embd, s_.n_embd, 1.0f, false, {}, f_.gemma3n.n_streams - 1);
+    }
+  }
+
+  void add_gemma3n_streams(const std::string& blk, const RandomGains& g) {
+    const int64_t k = f_.gemma3n.n_streams, n = s_.n_embd;
+    // what it computes is divided by n_embd
+    matrix(blk + "altup_router", k, n, g.router * static_cast<float>(n), false, DType::f32);
+    norm(blk + "altup_router_norm");
+    matrix(blk + "altup_predict_coef", k * k, k, g.streams, false, DType::f32);
+    matrix(blk + "altup_correct_coef", k, k, 2.0f * g.streams, false, DType::f32);
+    add({blk + "altup_correct_scale.weight", DType::f32, 1, n, true, 1.0f, 0.3f});
+    matrix(blk + "laurel_l", f_.gemma3n.rank, n, g.ffn);
+    matrix(blk + "laurel_r", n, f_.gemma3n.rank, g.ffn);
+    norm(blk + "laurel_post_norm", 0.5f);
+    add_layer_input(blk, f_.gemma3n.n_layer_input, g);
   }
 
   /// The width of a layer's dense network: twice as wide where the layer has no keys of its own.

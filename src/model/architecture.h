@@ -36,7 +36,7 @@ class Architecture {
   /// Sets pass.x to the embeddings of the tokens, whose positions are pass.pos.
   virtual void embed(std::span<const int32_t> tokens, const LayerPass& pass) const = 0;
   virtual void layer(int il, const LayerPass& pass) const = 0;
-  /// Computes logits [n, n_vocab] f32 from x [n, n_embd] f32, the last layer's output.
+  /// Computes logits [n, n_vocab] f32 from x [n, n_hidden] f32, the last layer's output.
   virtual void output(Backend& backend, const Tensor& x, ActivationBuffer& buffers,
                       const Tensor& logits) const = 0;
   /// How layer il's attention differs from a plain softmax, sinks included.

@@ -32,17 +32,21 @@ class Decoder final : public Architecture {
   // x = embedding[token] * scale (+ position[pos])
   void embed(std::span<const int32_t> tokens, const LayerPass& pass) const override {
     Backend& backend = *pass.backend;
-    ops::embed(backend, weights_.token_embd.w, tokens, pass.x);
-    scale(backend, pass.x, config().embedding_scale);
+    const AltUpEnds* const altup = weights_.altup.get();
+    const Tensor x = altup != nullptr ? altup->embeddings(pass) : pass.x;
+    ops::embed(backend, weights_.token_embd.w, tokens, x);
+    scale(backend, x, config().embedding_scale);
     if (weights_.position_embd) {
       const Tensor positions = pass.buffers->get(positions_, pass.x.shape[0]);
       ops::embed(backend, weights_.position_embd.w, pass.pos, positions);
-      ops::add(backend, pass.x, positions, 1.0f);
+      ops::add(backend, x, positions, 1.0f);
     }
+    if (altup != nullptr) altup->begin(x, pass);
   }
 
   void layer(int il, const LayerPass& pass) const override {
     const DecoderLayer& w = weights_.layers[il];
+    if (w.altup != nullptr) return layer_of_streams(w, pass);
     const int64_t n = pass.x.shape[0], n_out = pass.n_out;
     Tensor normed;
     if (w.mixer != nullptr) {
@@ -63,7 +67,9 @@ class Decoder final : public Architecture {
     const int64_t n = x.shape[0];
     buffers.ensure(backend, activations_, n, DType::f32);
     const Tensor normed = buffers.get(normed_, n);
-    normalize(backend, spec_, weights_.output_norm, x, normed);
+    const AltUpEnds* const altup = weights_.altup.get();
+    normalize(backend, spec_, weights_.output_norm,
+              altup != nullptr ? altup->end(backend, x, buffers) : x, normed);
     const Projection head{weights_.output.w, weights_.output.bias, logits};
     ops::project(backend, normed, {&head, 1});
     scale(backend, logits, config().logit_scale);
@@ -88,6 +94,7 @@ class Decoder final : public Architecture {
   }
   LayerMatrices layer_matrices(int il) const override {
     LayerMatrices all;
+    if (has_begin(il)) all.all_tokens = weights_.altup->first_matrices();
     for (const Block* block : weights_.layers[il].blocks()) {
       const std::vector<const Weight*> matrices = block->matrices();
       all.all_tokens.insert(all.all_tokens.end(), matrices.begin(), matrices.end());
@@ -102,6 +109,25 @@ class Decoder final : public Architecture {
   std::vector<Tensor> weights() const override { return weights_.all(); }
 
  private:
+  /// Whether the layer's matrices include those that make the streams of embeddings.
+  bool has_begin(int64_t il) const { return il == 0 && weights_.altup != nullptr; }
+
+  // The layer computes the first of the streams that it predicts, and then corrects all of them.
+  void layer_of_streams(const DecoderLayer& w, const LayerPass& pass) const {
+    const int64_t n = pass.x.shape[0], n_out = pass.n_out;
+    LayerPass inner = pass;
+    inner.x = w.altup->predict(pass);
+    const Tensor normed = normalized(w.attn_norm, inner.x, pass);
+    const Tensor low = n_out > 0 ? w.altup->low_rank(w.attn_norm, inner.x, normed, pass) : Tensor();
+    w.mixer->run(normed, inner);
+    if (n_out == 0) return;
+    const Tensor x = inner.x.slice(n - n_out, n);
+    AltUpLayer::join(x, low, pass);
+    w.ffn->run(normalized(w.ffn_norm, x, pass), x, inner);
+    const Tensor read = w.altup->correct(x, pass);
+    AltUpLayer::add(w.input->compute(read, pass), pass);
+  }
+
   void find_kinds() {
     std::map<std::vector<int64_t>, int> known;
     for (int64_t il = 0; il < std::ssize(weights_.layers); ++il) {
@@ -117,7 +143,8 @@ class Decoder final : public Architecture {
                                      layer.state.head_dim_v,
                                      layer.state.window,
                                      layer.state.n_recurrent,
-                                     layer.state.shared};
+                                     layer.state.shared,
+                                     has_begin(il)};
       for (const FeedForwardPart& part : layer.ffn) {
         traits.insert(traits.end(), {static_cast<int64_t>(part.kind), part.n_ff, part.token_gate});
       }
@@ -143,13 +170,7 @@ class Decoder final : public Architecture {
       normalize(backend, spec_, norm, x, normed);
       return normed;
     }
-    if (normed.dtype == x.dtype) return x;
-    const void* const from = x.data;
-    void* const to = normed.data;
-    const auto n = static_cast<int32_t>(x.shape[0]);
-    ops::convert_rows(backend,
-                      {{&from, 1}, x.dtype, x.shape[1], Tensor(), {&n, 1}, normed.dtype, {&to, 1}});
-    return normed;
+    return as_input(backend, x, normed);
   }
 
   static void scale(Backend& backend, const Tensor& x, float factor) {

@@ -33,6 +33,9 @@ class DecoderLoader {
     if (c.n_layer_input > 0) {
       w.layer_inputs = LayerInputTables::load(context_.spec, loader_, w.token_embd);
     }
+    if (c.n_streams > 1) {
+      w.altup = std::make_unique<AltUpEnds>(context_.spec, context_.activations, loader_);
+    }
     loader_.take_loaded();
     for (int64_t il = 0; il < c.n_layer; ++il) {
       w.layers.push_back(layer(il, w.layer_inputs));
@@ -94,6 +97,7 @@ class DecoderLoader {
       layer.ffn_norm = loader.norm(std::string(family_.ffn_norm_name), family_.ffn_norm);
     }
     layer.ffn = make_feed_forward(context_, loader);
+    if (config_.n_streams > 1) layer.altup = std::make_unique<AltUpLayer>(context_, loader);
     if (inputs.table) layer.input = std::make_unique<LayerInput>(inputs, context_, loader);
     constexpr const char* kScale = "layer_output_scale.weight";
     if (family_.layer_scales && loader.has(kScale)) layer.scale = loader.number(kScale);
@@ -114,6 +118,7 @@ std::vector<const Block*> DecoderLayer::blocks() const {
   if (mixer != nullptr) all.push_back(mixer.get());
   if (ffn != nullptr) all.push_back(ffn.get());
   if (input != nullptr) all.push_back(input.get());
+  if (altup != nullptr) all.push_back(altup.get());
   return all;
 }
 
@@ -144,6 +149,10 @@ std::vector<Tensor> DecoderWeights::all() const {
   }
   add(token_embd.w, {});
   add(position_embd.w, {});
+  if (altup != nullptr) {
+    for (const Weight* w : altup->first_matrices()) add(w->w, {});
+    for (const Weight* w : altup->last_matrices()) add(w->w, {});
+  }
   add(layer_inputs.table.w, {});
   return tensors;
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "model/blocks/altup.h"
 #include "model/blocks/block.h"
 #include "model/blocks/layer_input.h"
 #include "model/model_spec.h"
@@ -21,6 +22,7 @@ struct DecoderLayer {
   Norm ffn_norm;  // [n_embd]
   std::unique_ptr<FeedForward> ffn;
   std::unique_ptr<LayerInput> input;  // null: the layer has none
+  std::unique_ptr<AltUpLayer> altup;  // where tokens have several residual streams
   float scale = 1.0f;                 // of the residual stream after the layer
 
   std::vector<const GgufTensor*> file_tensors;  // the whole layer's, matrices and vectors
@@ -32,9 +34,10 @@ struct DecoderLayer {
 };
 
 struct DecoderWeights {
-  Weight token_embd;     // [n_vocab, n_embd]
-  Weight position_embd;  // [n_positions, n_embd], or empty
-  LayerInputTables layer_inputs;  // where layers have inputs of their own
+  Weight token_embd;                 // [n_vocab, n_embd]
+  Weight position_embd;              // [n_positions, n_embd], or empty
+  LayerInputTables layer_inputs;     // where layers have inputs of their own
+  std::unique_ptr<AltUpEnds> altup;  // where tokens have several residual streams
   std::vector<DecoderLayer> layers;
   Norm output_norm;  // [n_embd]
   Weight output;     // [n_vocab, n_embd]

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "format/gguf.h"
 #include "model/families/deepseek2.h"
+#include "model/families/gemma3n.h"
 #include "model/families/gemma4.h"
 #include "model/families/lfm2.h"
 #include "model/families/mamba2_hybrids.h"
@@ -97,6 +98,19 @@ constexpr std::array kOthers = {
            .scales_embeddings = true,
            .wide_scale_n_layer = 62},
 
+    Family{.name = "gemma3n",
+           .models = "Gemma 3n, text",
+           .make_layers = make_gemma3n_layers,
+           .own_keys = kGemma3nKeys,
+           .norm_places = NormPlaces::both,
+           .qk_norm = QkNorm::each_head,
+           .value_norm = true,
+           .activation = Activation::gelu_tanh,
+           .rope = RopeLayout::neox,
+           .scales_embeddings = true,
+           .layer_inputs = true,
+           .final_softcap = 30.0f},
+
     Family{.name = "gemma4",
            .models = "Gemma 4, text",
            .make_layers = make_gemma4_layers,
@@ -105,6 +119,7 @@ constexpr std::array kOthers = {
            .norm_places = NormPlaces::both,
            .qk_norm = QkNorm::each_head,
            .value_norm = true,
+           .values_of_keys = true,
            .activation = Activation::gelu_tanh,
            .rope = RopeLayout::neox,
            .scales_embeddings = true,

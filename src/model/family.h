@@ -109,9 +109,8 @@ struct Family {
   QkNorm qk_norm = QkNorm::none;
   Presence qk_norm_weights = Presence::required;
   bool qk_norm_after_rotation = false;  // otherwise before
-  /// Values are normed too, without weights. In layers that have no matrix for values, they are
-  /// made by that of the keys.
-  bool value_norm = false;
+  bool value_norm = false;              // values are normed too, without weights
+  bool values_of_keys = false;  // made by the matrix of the keys in layers without one for values
   /// Attention and the feed-forward network read the same norm, and both results are added to the
   /// residual stream. Also the case if the file has no ffn_norm and that is optional.
   bool parallel = false;

@@ -29,7 +29,9 @@ class AttentionStep {
 /// its sequences. The last layer of a prompt needs queries and outputs of its last tokens only.
 struct LayerPass {
   Backend* backend = nullptr;
-  Tensor x;  // [n, n_embd] f32, residual stream; the last n_out rows are updated
+  /// [n, n_hidden] f32, residual stream, or several (blocks/altup.h); the last n_out rows are
+  /// updated. Blocks get [n, n_embd].
+  Tensor x;
   std::span<const int32_t> tokens;  // [n]
   std::span<const int32_t> pos;     // [n] true positions
   int64_t n_ctx = 0;                // context of the sessions: some models rotate by it

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "backend/ops.h"
@@ -81,6 +82,8 @@ struct FeedForwardPart {
   bool token_gate = false;  // whether each token has a factor for its result: sigmoid(w . x)
   XieluSpec xielu = {};     // where Family::xielu
   bool beside = false;      // whether it reads and computes beside another part (SideFfn)
+  /// ops::keep_peaks of the gates; -infinity: they stay as they are.
+  float peaks = -std::numeric_limits<float>::infinity();
 };
 
 struct LayerSpec {
@@ -101,6 +104,7 @@ struct LayerSpec {
   Mamba2Spec mamba2;        // of a mixer of Mamba-2, by itself or beside attention
   LayerFactors factors;     // those of queries, keys and values are in `scale` and attention_out
   LatentSpec latent;        // of latent attention
+  int64_t laurel_rank = 0;  // of AltUpLayer, where tokens have several streams
   StateShape state;         // what it remembers of a sequence
   int source = -1;          // with state.shared: the earlier layer whose rows it reads
   bool has_ffn = true;      // whether a feed-forward network follows

@@ -130,7 +130,7 @@ TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
                {"kimi-linear", "attention.kv_lora_rank", 512, "multi-head latent attention"},
                {"mamba", "ssm.state_size", 16, "recurrent"},
                {"rwkv7", "wkv.head_size", 64, "recurrent"},
-               {"gemma3n", "attention.shared_kv_layers", 15, "share keys and values"}};
+               {"gemma3", "attention.shared_kv_layers", 15, "share keys and values"}};
   for (const auto& c : cases) {
     TinyFile file;
     file.set("general.architecture", std::string(c.architecture));
@@ -366,7 +366,7 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (name == "output.weight") return f.shared_output != SharedOutput::never;
   if (has("ffn_norm.weight")) return false;  // the list has models without it
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
-  if (has("attn_v.weight")) return f.value_norm;  // made by the matrix of the keys
+  if (has("attn_v.weight")) return f.values_of_keys;  // made by the matrix of the keys
   if (has("layer_output_scale") || has("ffn_down_exps.scale")) return true;
   if (!name.ends_with(".bias")) return false;
   if (has("exp_probs_b")) return f.choice_bias == Presence::optional;

@@ -59,7 +59,7 @@ struct Session::Impl {
 
   // memory of decode(), reused from step to step
   ActivationBuffer decode_buffers;
-  Buffer decode_x;          // [n_seq, n_embd] f32
+  Buffer decode_x;          // [n_seq, n_hidden] f32
   Buffer decode_logits;     // [n_seq, n_vocab] f32
   LogitRows step_logits;    // decode_logits on the host, until checked to be finite
   int64_t decode_rows = 0;  // sequences that the three have room for

@@ -181,7 +181,7 @@ void reserve_pass(Session::Impl& first, int64_t n_tokens) {
   const auto allocate = [&](int64_t n_cols) {
     return first.backend().allocate(n_tokens * n_cols * sizeof(float), LogitRows::kLabel);
   };
-  first.decode_x = allocate(config.n_embd);
+  first.decode_x = allocate(config.n_hidden());
   first.decode_logits = allocate(config.n_vocab);
   first.step_logits = LogitRows(first.backend(), n_tokens * config.n_vocab);
   first.decode_rows = n_tokens;
@@ -196,7 +196,7 @@ std::span<float> run_pass(const StepPass& step) {
   std::vector<int32_t> ids;
   for (const StepTokens& tokens : step.tokens) ids.insert(ids.end(), tokens.begin(), tokens.end());
   const int64_t n = std::ssize(ids);
-  const Tensor x = first.decode_x.view(DType::f32, {n, config.n_embd});
+  const Tensor x = first.decode_x.view(DType::f32, {n, config.n_hidden()});
   const Tensor logits = first.decode_logits.view(DType::f32, {n, config.n_vocab});
   // queries are kept by copies, which a replayed step can't hold
   const bool copies = std::any_of(sessions.begin(), sessions.end(),

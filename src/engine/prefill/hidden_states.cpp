@@ -12,10 +12,10 @@ size_t bytes_of(const Tensor& t) { return t.stride[0] * t.shape[0]; }
 
 }  // namespace
 
-HiddenStates::HiddenStates(Backend& backend, Place place, int64_t n_tokens, int64_t n_embd,
+HiddenStates::HiddenStates(Backend& backend, Place place, int64_t n_tokens, int64_t n_hidden,
                            int64_t n_chunk, const std::string& spill_dir)
     : backend_(&backend), place_(place) {
-  const auto size = [n_embd](int64_t n) { return n * n_embd * sizeof(float); };
+  const auto size = [n_hidden](int64_t n) { return n * n_hidden * sizeof(float); };
   switch (place) {
     case Place::memory:
       buffer_ = backend.allocate(size(n_tokens), kLabel);
@@ -30,7 +30,7 @@ HiddenStates::HiddenStates(Backend& backend, Place place, int64_t n_tokens, int6
       chunk_ = backend.allocate(size(n_chunk), kLabel);
       break;
   }
-  all_ = buffer_.view(DType::f32, {n_tokens, n_embd});
+  all_ = buffer_.view(DType::f32, {n_tokens, n_hidden});
 }
 
 Tensor HiddenStates::enter(int64_t begin, int64_t end) {

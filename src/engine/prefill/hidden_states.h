@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// HiddenStates: [n_tokens, n_embd] f32 of a whole prompt between two layers. They lie in the
+// HiddenStates: [n_tokens, n_hidden] f32 of a whole prompt between two layers. They lie in the
 // backend's memory, in a file of which a few chunks are in memory, or in host memory if a device
 // has no room for them.
 #pragma once
@@ -19,7 +19,7 @@ class HiddenStates {
   /// `n_chunk`: the most rows that one enter() asks for. `spill_dir`: the folder for Place::file.
   /// Throws as Backend::allocate and
   /// allocate_in_file do.
-  HiddenStates(Backend& backend, Place place, int64_t n_tokens, int64_t n_embd, int64_t n_chunk,
+  HiddenStates(Backend& backend, Place place, int64_t n_tokens, int64_t n_hidden, int64_t n_chunk,
                const std::string& spill_dir);
 
   /// Rows [begin, end), which ops may read and write until leave(). With Place::file the rows that

@@ -96,7 +96,7 @@ void PrefillRun::commit() {
 }
 
 void PrefillRun::begin() {
-  hidden_ = HiddenStates(backend_, plan_.hidden_place, n_tokens_, architecture_.config().n_embd,
+  hidden_ = HiddenStates(backend_, plan_.hidden_place, n_tokens_, architecture_.config().n_hidden(),
                          chunk_, first_.options.spill_dir);
   for (const auto& segment : segments_) {
     segment->allocate();

@@ -75,7 +75,7 @@ void Attention::load_qkv(LayerLoader& loader) {
     return;
   }
   wk_ = loader.matrix("attn_k", n_k, n_embd, bias);
-  const bool from_keys = loader.family().value_norm && !loader.has("attn_v.weight");
+  const bool from_keys = loader.family().values_of_keys && !loader.has("attn_v.weight");
   if (!from_keys) wv_ = loader.matrix("attn_v", n_v, n_embd, bias);
 }
 

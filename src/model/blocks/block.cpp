@@ -44,6 +44,16 @@ std::vector<SequenceRows> with_states_from(std::span<const SequenceRows> sequenc
   return all;
 }
 
+Tensor as_input(Backend& backend, const Tensor& x, const Tensor& read) {
+  if (read.dtype == x.dtype) return x;
+  const void* const from = x.data;
+  void* const to = read.data;
+  const auto n = static_cast<int32_t>(x.shape[0]);
+  ops::convert_rows(backend,
+                    {{&from, 1}, x.dtype, x.shape[1], Tensor(), {&n, 1}, read.dtype, {&to, 1}});
+  return read;
+}
+
 std::vector<const Weight*> present(std::initializer_list<const Weight*> weights) {
   std::vector<const Weight*> there;
   std::copy_if(weights.begin(), weights.end(), std::back_inserter(there),

@@ -76,6 +76,9 @@ struct ResidualOutput {
 std::vector<SequenceRows> with_states_from(std::span<const SequenceRows> sequences,
                                            int64_t n_before);
 
+/// x in the type that products read: x itself, or `read`, which has it converted. [n, any]
+Tensor as_input(Backend& backend, const Tensor& x, const Tensor& read);
+
 /// The matrices that there are.
 std::vector<const Weight*> present(std::initializer_list<const Weight*> weights);
 /// The norms that there are.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "model/blocks/dense_ffn.h"
 
+#include <cmath>
 #include <string>
 
 #include "backend/ops.h"
@@ -9,7 +10,10 @@
 namespace snapkv {
 
 DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, LayerLoader& loader)
-    : context_(context), xielu_(part.xielu), gate_factor_(loader.layer().factors.gate) {
+    : context_(context),
+      xielu_(part.xielu),
+      gate_factor_(loader.layer().factors.gate),
+      peaks_(part.peaks) {
   const Family& family = loader.family();
   const int64_t n_embd = loader.config().n_embd, n_ff = part.n_ff;
   const char* const kind = part.kind == FeedForwardKind::shared_expert ? "_shexp" : "";
@@ -58,6 +62,7 @@ void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass)
     const LinearCall gate_up[] = {{&gate_, gate}, {&up_, up}};
     pass.linear->apply(normed, gate_up);
     if (gate_factor_ != 1.0f) ops::scale(*pass.backend, gate, {&gate_factor_, 1});
+    if (std::isfinite(peaks_)) ops::keep_peaks(*pass.backend, gate, peaks_);
     activate(gate, up, act, pass);
   } else {
     const LinearCall only_up[] = {{&up_, up}};

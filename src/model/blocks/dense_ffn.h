@@ -25,6 +25,7 @@ class DenseFfn final : public FeedForward {
   const BlockContext& context_;
   const XieluSpec xielu_;
   const float gate_factor_;
+  const float peaks_;
   Weight gate_, up_;                          // [n_ff, n_embd]; no gate where the family has none
   Weight token_gate_;                         // [1, n_embd], or empty
   ResidualOutput down_;                       // of n_ff values

@@ -2,25 +2,47 @@
 #include "model/blocks/expert_names.h"
 
 #include <charconv>
+#include <utility>
 
 namespace snapkv {
 
-std::optional<ExpertPart> parse_expert_part(std::string_view name) {
-  constexpr std::string_view kWeight = ".weight";
-  if (!name.starts_with("blk.") || !name.ends_with(kWeight)) return std::nullopt;
+namespace {
+
+constexpr std::string_view kWeight = ".weight";
+
+/// "altup_proj.1.weight" as altup_proj and 1.
+std::optional<std::pair<std::string_view, int64_t>> parse_number(std::string_view name) {
+  if (!name.ends_with(kWeight)) return std::nullopt;
   const std::string_view stem = name.substr(0, name.size() - kWeight.size());
   const size_t dot = stem.rfind('.');
-  const std::string_view matrix = stem.substr(0, dot), number = stem.substr(dot + 1);
+  if (dot == std::string_view::npos) return std::nullopt;
+  const std::string_view number = stem.substr(dot + 1);
+  int64_t n = 0;
+  const char* const end = number.data() + number.size();
+  const auto [at, error] = std::from_chars(number.data(), end, n);
+  if (error != std::errc() || at != end) return std::nullopt;
+  return std::pair{stem.substr(0, dot), n};
+}
+
+}  // namespace
+
+std::optional<ExpertPart> parse_expert_part(std::string_view name) {
+  const auto part = parse_number(name);
+  if (!part || !name.starts_with("blk.")) return std::nullopt;
+  const auto& [matrix, number] = *part;
   if (!matrix.ends_with(".ffn_gate") && !matrix.ends_with(".ffn_up") &&
       !matrix.ends_with(".ffn_down")) {
     return std::nullopt;
   }
-  ExpertPart part;
-  const char* const end = number.data() + number.size();
-  const auto [at, error] = std::from_chars(number.data(), end, part.expert);
-  if (error != std::errc() || at != end) return std::nullopt;
-  part.merged = std::string(matrix) + "_exps" + std::string(kWeight);
-  return part;
+  return ExpertPart{std::string(matrix) + "_exps" + std::string(kWeight), number};
+}
+
+std::optional<ExpertPart> parse_stream_part(std::string_view name) {
+  const auto part = parse_number(name);
+  if (!part || (part->first != "altup_proj" && part->first != "altup_unembd_proj")) {
+    return std::nullopt;
+  }
+  return ExpertPart{std::string(part->first) + std::string(kWeight), part->second};
 }
 
 bool is_router(std::string_view name) {

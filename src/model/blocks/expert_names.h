@@ -20,6 +20,10 @@ struct ExpertPart {
 /// What blk.0.ffn_gate.3.weight is part of; nothing for other names.
 std::optional<ExpertPart> parse_expert_part(std::string_view name);
 
+/// The same for the matrices of Gemma 3n's streams: altup_proj.1.weight is the second part of
+/// altup_proj.weight.
+std::optional<ExpertPart> parse_stream_part(std::string_view name);
+
 /// Whether a tensor is the matrix that chooses a layer's experts, or says how much the shared one
 /// counts.
 bool is_router(std::string_view name);

@@ -63,20 +63,24 @@ LayerInput::LayerInput(const LayerInputTables& tables, const BlockContext& conte
   branch_ = plan.add("branch", n_embd);
 }
 
-// x += post_norm(Wout (f(Wgate x) * input))
 void LayerInput::run(const Tensor& x, const LayerPass& pass) const {
+  ops::add(*pass.backend, x, compute(x, pass), 1.0f);
+}
+
+// post_norm(Wout (f(Wgate x) * input))
+Tensor LayerInput::compute(const Tensor& x, const LayerPass& pass) const {
   Backend& backend = *pass.backend;
   const int64_t n = x.shape[0];
   const Tensor input = make_input(pass.tokens.last(n), pass);
   const Tensor gate = pass.buffers->get(row_, n), gated = pass.buffers->get(gated_, n);
   const Tensor branch = pass.buffers->get(branch_, n);
   const LinearCall open[] = {{&gate_, gate}};
-  pass.linear->apply(as_input(x, pass), open);
+  pass.linear->apply(as_input(backend, x, pass.buffers->get(read_, n)), open);
   ops::activate(backend, context_.spec.family->activation, gate, input, gated);
   const LinearCall out[] = {{&out_, branch}};
   pass.linear->apply(gated, out);
   normalize(backend, context_.spec, post_norm_, branch, branch);
-  ops::add(backend, x, branch, 1.0f);
+  return branch;
 }
 
 /// (norm(Wprojection e / sqrt(n_embd)) + sqrt(n) row) / sqrt(2), where e is a token's embedding as
@@ -89,7 +93,7 @@ Tensor LayerInput::make_input(std::span<const int32_t> tokens, const LayerPass& 
   const Tensor input = pass.buffers->get(input_, n), row = pass.buffers->get(row_, n);
   ops::embed(backend, token_embd_, tokens, embedding);
   const LinearCall projection[] = {{&projection_, input}};
-  pass.linear->apply(as_input(embedding, pass), projection);
+  pass.linear->apply(as_input(backend, embedding, pass.buffers->get(read_, n)), projection);
   scale_all(backend, input,
             static_cast<double>(c.embedding_scale) / std::sqrt(static_cast<double>(c.n_embd)));
   normalize(backend, context_.spec, norm_, input, input);
@@ -101,18 +105,6 @@ Tensor LayerInput::make_input(std::span<const int32_t> tokens, const LayerPass& 
   ops::add(backend, input, row, static_cast<float>(std::sqrt(static_cast<double>(n_))));
   scale_all(backend, input, std::sqrt(0.5));
   return input;
-}
-
-/// x in the type that products read.
-Tensor LayerInput::as_input(const Tensor& x, const LayerPass& pass) const {
-  const Tensor read = pass.buffers->get(read_, x.shape[0]);
-  if (read.dtype == x.dtype) return x;
-  const void* const from = x.data;
-  void* const to = read.data;
-  const auto n = static_cast<int32_t>(x.shape[0]);
-  ops::convert_rows(*pass.backend,
-                    {{&from, 1}, x.dtype, x.shape[1], Tensor(), {&n, 1}, read.dtype, {&to, 1}});
-  return read;
 }
 
 }  // namespace snapkv

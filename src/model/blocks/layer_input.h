@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// LayerInput: what a layer of Gemma 4 adds of the tokens themselves, after its networks. Each token
-// has a short vector for each layer, which is in a table of its own and to which a projection of
-// the token's embedding is added; a gate that the residual stream opens lets it in. A chunk's
+// LayerInput: what a layer of Gemma 3n or 4 adds of the tokens themselves, after its networks. Each
+// token has a short vector for each layer, which is in a table of its own and to which a projection
+// of the token's embedding is added; a gate that the residual stream opens lets it in. A chunk's
 // vectors are made where they are used, from the rows of its tokens alone: for a whole prompt and
 // all layers they would be larger than the hidden states.
 #pragma once
@@ -31,6 +31,8 @@ class LayerInput final : public Block {
 
   /// Adds to x [n, n_embd], the last rows of pass.x.
   void run(const Tensor& x, const LayerPass& pass) const;
+  /// What run() adds, for a gate that x opens: [n, n_embd], until the next block is run.
+  Tensor compute(const Tensor& x, const LayerPass& pass) const;
   std::vector<const Weight*> matrices() const override {
     return present({&projection_, &gate_, &out_});
   }
@@ -38,7 +40,6 @@ class LayerInput final : public Block {
 
  private:
   Tensor make_input(std::span<const int32_t> tokens, const LayerPass& pass) const;
-  Tensor as_input(const Tensor& x, const LayerPass& pass) const;
 
   const BlockContext& context_;
   const int64_t il_;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "model/families/shared_rows.h"
 #include "model/metadata_reader.h"
 #include "model/model_spec.h"
 
@@ -57,54 +58,6 @@ KindOfHeads read_windowed(const MetadataReader& reader, const KindOfHeads& full)
        reader.key("rope.dimension_count_swa"), kind.rotation.n_rot);
 }
 
-/// Whether each layer has a sliding window.
-std::vector<bool> read_pattern(const MetadataReader& reader, int64_t n_layer) {
-  const GgufFile& file = reader.file();
-  const std::string key = reader.key("attention.sliding_window_pattern");
-  const auto it = file.metadata().find(key);
-  const auto* flags =
-      it == file.metadata().end() ? nullptr : std::get_if<std::vector<bool>>(&it->second.value);
-  if (flags != nullptr && std::ssize(*flags) == n_layer) return *flags;
-  fail(ErrorCode::kBadModel, "{}: {} must be an array of {} bools, one for each layer", file.path(),
-       key, n_layer);
-}
-
-/// .attention.shared_kv_layers: how many of the last layers read rows of earlier ones.
-int64_t count_shared(const MetadataReader& reader, int64_t n_layer) {
-  const std::string key = reader.key("attention.shared_kv_layers");
-  const uint64_t n = reader.file().get_uint(key, 0);
-  if (n < static_cast<uint64_t>(n_layer)) return static_cast<int64_t>(n);
-  fail(ErrorCode::kBadModel, "{}: {} is {}, expected less than {}, the number of layers",
-       reader.file().path(), key, n, n_layer);
-}
-
-/// Makes layer il read the rows of the last layer of its kind that has some.
-void share_rows(const MetadataReader& reader, const std::vector<bool>& windowed, int64_t n_own,
-                int64_t il, ModelSpec& spec) {
-  const std::string& path = reader.file().path();
-  int64_t source = n_own - 1;
-  while (source >= 0 && windowed[source] != windowed[il]) --source;
-  if (source < 0) {
-    fail(ErrorCode::kBadModel,
-         "{}: {} is {}: layer {} would read the rows of an earlier layer with{} sliding window, "
-         "and there is none among the first {}",
-         path, reader.key("attention.shared_kv_layers"), spec.config.n_layer - n_own, il,
-         windowed[il] ? " a" : "out a", n_own);
-  }
-  LayerSpec& layer = spec.layers[il];
-  const LayerSpec& other = spec.layers[source];
-  if (layer.n_head != other.n_head || layer.state.n_head != other.state.n_head) {
-    fail(ErrorCode::kBadModel,
-         "{}: layer {} has {} = {} and {} = {}, and layer {}, whose rows it reads, {} and {}", path,
-         il, reader.key("attention.head_count"), layer.n_head,
-         reader.key("attention.head_count_kv"), layer.state.n_head, source, other.n_head,
-         other.state.n_head);
-  }
-  layer.source = static_cast<int>(source);
-  layer.state.shared = true;
-  layer.compressed = false;
-}
-
 void add_networks(const MetadataReader& reader, ModelSpec& spec) {
   const ModelConfig& c = spec.config;
   const std::vector<int64_t> widths =
@@ -127,9 +80,9 @@ void make_gemma4_layers(const MetadataReader& reader, ModelSpec& spec) {
       reader.sizes("attention.head_count", c.n_layer, {}, 1, kMostGemma4Heads);
   const std::vector<int64_t> n_head_kv =
       reader.sizes("attention.head_count_kv", c.n_layer, n_head, 1, kMostGemma4Heads);
-  const std::vector<bool> windowed = read_pattern(reader, c.n_layer);
+  const std::vector<bool> windowed = read_window_flags(reader, c.n_layer);
   const int64_t window = reader.size("attention.sliding_window", INT32_MAX);
-  const int64_t n_own = c.n_layer - count_shared(reader, c.n_layer);
+  const int64_t n_own = c.n_layer - read_n_shared(reader, c.n_layer);
   const KindOfHeads full = read_full(reader), in_window = read_windowed(reader, full);
   for (int64_t il = 0; il < c.n_layer; ++il) {
     const KindOfHeads& kind = windowed[il] ? in_window : full;
