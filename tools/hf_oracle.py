@@ -96,6 +96,9 @@ CASES = {
         query_pre_attn_scalar=32, final_logit_softcapping=3.0,
         rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
                              sliding_attention=dict(rope_type="default", rope_theta=5000.0))),
+    "gemma3n": case("Gemma3nTextConfig", num_hidden_layers=10, head_dim=32, sliding_window=16, num_kv_shared_layers=5,
+                    hidden_size_per_layer_input=32, vocab_size_per_layer_input=320, laurel_rank=16, altup_num_inputs=3,
+                    activation_sparsity_pattern=[0.95, 0.7, 0.5] + [0.0] * 7),
     "gemma4-e": case("Gemma4TextConfig", **GEMMA4, num_kv_shared_layers=3, use_double_wide_mlp=True,
                      hidden_size_per_layer_input=32, vocab_size_per_layer_input=320),
     "gemma4": case("Gemma4TextConfig", dtype="bfloat16", max_shard_size="300KB", **GEMMA4, attention_k_eq_v=True,
@@ -250,7 +253,7 @@ def make_folder(spec, folder):
     model_class = getattr(transformers, spec["model_class"])
     automatic = model_class is transformers.AutoModelForCausalLM
     model = model_class.from_config(config) if automatic else model_class(config)
-    one_plus = spec["config_class"].startswith(("Gemma3", "Qwen3_5", "Qwen3Next"))
+    one_plus = spec["config_class"].startswith(("Gemma3Text", "Qwen3_5", "Qwen3Next"))
     model.to(getattr(torch, spec["dtype"])).save_pretrained(folder, max_shard_size=spec["max_shard_size"])
     for path in folder.glob("*.safetensors"):  # the names of files, which models may have under others
         with safe_open(path, framework="pt") as f:

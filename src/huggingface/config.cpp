@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "huggingface/falcon_h1_config.h"
+#include "huggingface/gemma3n_config.h"
 #include "huggingface/gemma4_config.h"
 #include "huggingface/lfm2_config.h"
 #include "huggingface/linear_attention_config.h"
@@ -93,15 +94,19 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.n_layer =
       config.is_nemotron_h() ? read_parts(c, config) : c.integer("num_hidden_layers", 1, 4096);
   config.n_embd = c.integer("hidden_size", 1, 1 << 20);
-  config.n_ff = config.mapping->architecture == "qwen35moe"  // all layers have experts
+  config.n_ff = config.is_gemma3n() ? read_gemma3n_widths(c, config)
+                : config.mapping->architecture == "qwen35moe"  // all layers have experts
                     ? c.integer("intermediate_size", 1, 1 << 22,
                                 c.integer("moe_intermediate_size", 1, 1 << 22))
                     : c.integer("intermediate_size", 1, 1 << 22);
   const bool gemma =  // its folders rely on defaults
-      config.mapping->architecture == "gemma3" || config.is_gemma4();
+      config.mapping->architecture == "gemma3" || config.is_gemma3n() || config.is_gemma4();
   config.n_head = gemma ? c.integer("num_attention_heads", 1, 1 << 14, 8)
                         : c.integer("num_attention_heads", 1, 1 << 14);
-  config.n_head_kv = c.integer("num_key_value_heads", 1, 1 << 14, gemma ? 4 : config.n_head);
+  config.n_head_kv = c.integer("num_key_value_heads", 1, 1 << 14,
+                               config.is_gemma3n() ? 2
+                               : gemma             ? 4
+                                                   : config.n_head);
   if (config.n_head % config.n_head_kv != 0) {
     c.bad("num_attention_heads", "is {}, which is not a multiple of num_key_value_heads, {}",
           config.n_head, config.n_head_kv);
@@ -120,10 +125,11 @@ void read_sizes(const JsonFields& c, Config& config) {
     }
     config.head_dim = config.n_embd / config.n_head;
   }
-  config.n_vocab = gemma
-                       ? c.integer("vocab_size", 1, INT32_MAX, config.is_gemma4() ? 262144 : 262208)
-                       : c.integer("vocab_size", 1, INT32_MAX);
-  config.n_ctx = gemma ? c.integer("max_position_embeddings", 1, kMaxContext, 131072)
+  const int64_t n_vocab = config.is_gemma3n() ? 262400 : config.is_gemma4() ? 262144 : 262208;
+  config.n_vocab = gemma ? c.integer("vocab_size", 1, INT32_MAX, n_vocab)
+                         : c.integer("vocab_size", 1, INT32_MAX);
+  const int64_t n_ctx = config.is_gemma3n() ? 32768 : 131072;
+  config.n_ctx = gemma ? c.integer("max_position_embeddings", 1, kMaxContext, n_ctx)
                        : c.integer("max_position_embeddings", 1, kMaxContext);
   const bool lfm2 = config.is_lfm2();
   config.rms_eps = config.is_nemotron_h() ? c.positive("layer_norm_epsilon", 1e-5)
@@ -228,9 +234,15 @@ int64_t Config::size(Size which) const {
     case Size::one:
       return 1;
     case Size::layer_input:
-      return gemma4.n_layer_input;
+      return gemma4.n_layer_input + gemma3n.n_layer_input;  // one of them is 0
     case Size::layer_inputs:
-      return n_layer * gemma4.n_layer_input;
+      return n_layer * size(Size::layer_input);
+    case Size::streams:
+      return gemma3n.n_streams;
+    case Size::streams_squared:
+      return gemma3n.n_streams * gemma3n.n_streams;
+    case Size::low_rank:
+      return gemma3n.rank;
     case Size::embd:
       return n_embd;
     case Size::embd_thrice:
@@ -294,6 +306,7 @@ int64_t Config::size(Size which) const {
 }
 
 int64_t Config::size(Size which, int64_t il) const {
+  if (which == Size::ff && !gemma3n.n_ff.empty()) return gemma3n.n_ff[il];
   if (gemma4.head_dim_full == 0) return size(which);
   const bool windowed = has_window[il];
   const int64_t n = windowed ? head_dim : gemma4.head_dim_full;
@@ -336,6 +349,7 @@ Config read_config(const JsonFields& root) {
   } else {
     read_windows(c, config);
   }
+  if (config.is_gemma3n()) read_gemma3n_layers(c, config);
   if (config.is_gemma4()) read_gemma4_layers(c, config);
   if (mapping.architecture == "lfm2") read_lfm2_width(c, config);
   if (mapping.architecture == "granitemoe" || config.is_granite_hybrid()) {
@@ -421,6 +435,7 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.final_softcap > 0) keys.f32(key("final_logit_softcapping"), config.final_softcap);
 
   add_rope_keys(config, keys);
+  if (config.is_gemma3n()) add_gemma3n_keys(config, keys);
   if (config.is_gemma4()) add_gemma4_keys(config, keys);
 }
 

@@ -39,6 +39,17 @@ struct Gemma4Sizes {
   double rotated_share = 1;   // of the pairs of heads in layers without a window
 };
 
+/// Gemma 3n's.
+struct Gemma3nSizes {
+  int64_t n_streams = 0;      // residual streams of a token; 0: not such a model
+  int64_t rank = 0;           // of the path beside attention
+  int64_t n_shared = 0;       // of the last layers, which read rows of earlier ones
+  int64_t n_layer_input = 0;  // width of the inputs of each layer
+  int64_t n_vocab = 0;        // rows of the folder's embeddings; Config::n_vocab of them are used
+  std::vector<int64_t> n_ff;  // [n_layer], or empty: all layers have Config::n_ff
+  std::vector<double> peaks;  // [n_layer] deviations by which gates must stand out, or -infinity
+};
+
 /// Sizes of mixers of Mamba-2.
 struct Mamba2Sizes {
   int64_t n_head = 0;   // of states; 0: there are no such mixers
@@ -90,6 +101,7 @@ struct Config {
   /// Where the others have linear attention, the convolution being a part of it; else n_head is 0.
   LinearHeads linear;
   Gemma4Sizes gemma4;
+  Gemma3nSizes gemma3n;
   /// Where the others, or all, have such a mixer, the convolution being a part of it.
   Mamba2Sizes mamba2;
   FalconFactors factors;
@@ -113,6 +125,7 @@ struct Config {
   bool is_qwen_vl() const {
     return mapping->architecture == "qwen2vl" || mapping->architecture == "qwen3vl";
   }
+  bool is_gemma3n() const { return mapping->architecture == "gemma3n"; }
   bool is_gemma4() const { return mapping->architecture == "gemma4"; }
   bool is_qwen35() const { return mapping->architecture.starts_with("qwen35"); }
   bool is_granite_hybrid() const { return mapping->architecture == "granitehybrid"; }

@@ -31,6 +31,9 @@ enum class Size {
   q_and_gate,
   layer_input,   // of what a token gives each layer
   layer_inputs,  // all layers'
+  streams,       // residual ones of a token
+  streams_squared,
+  low_rank,  // of the path beside attention
   // of linear attention
   linear_head,  // number of heads of values
   linear_head_twice,

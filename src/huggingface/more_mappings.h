@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of the table in gguf_mappings.cpp: Gemma 4, GLM 4, Seed-OSS, EXAONE 4, ERNIE 4.5, Hunyuan
-// and the text models of Qwen 2 VL to Qwen 3 VL.
+// Rows of the table in gguf_mappings.cpp: Gemma 3n, Gemma 4, GLM 4, Seed-OSS, EXAONE 4, ERNIE 4.5,
+// Hunyuan and the text models of Qwen 2 VL to Qwen 3 VL.
 #pragma once
 
 #include <array>
@@ -66,12 +66,42 @@ inline constexpr TensorRow kGemma4Layer[] = {
      true},
 };
 
+inline constexpr TensorRow kGemma3nLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::none, true},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd, Edit::none, true},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim, Size::none, Edit::none, true},
+    {"post_attention_layernorm", "post_attention_norm", Size::embd},
+    {"pre_feedforward_layernorm", "ffn_norm", Size::embd},
+    {"post_feedforward_layernorm", "post_ffw_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+    {"per_layer_input_gate", "inp_gate", Size::layer_input, Size::embd},
+    {"per_layer_projection", "proj", Size::embd, Size::layer_input},
+    {"post_per_layer_input_norm", "post_norm", Size::embd},
+    {"altup.modality_router", "altup_router", Size::streams, Size::embd},
+    {"altup.router_norm", "altup_router_norm", Size::embd},
+    {"altup.prediction_coefs", "altup_predict_coef", Size::streams_squared, Size::streams},
+    {"altup.correction_coefs", "altup_correct_coef", Size::streams, Size::streams},
+    {"altup.correct_output_scale", "altup_correct_scale.weight", Size::embd, Size::none, Edit::none,
+     false, true},
+    {"laurel.linear_left", "laurel_l", Size::low_rank, Size::embd},
+    {"laurel.linear_right", "laurel_r", Size::embd, Size::low_rank},
+    {"laurel.post_laurel_norm", "laurel_post_norm", Size::embd},
+};
+
 inline constexpr TensorRow kGemma4Experts[] = {
     {"experts.gate_up_proj", "ffn_gate", Size::ff_twice, Size::embd, Edit::first_half, false, true},
     {"experts.gate_up_proj", "ffn_up", Size::ff_twice, Size::embd, Edit::second_half, false, true},
     {"experts.down_proj", "ffn_down", Size::embd, Size::ff, Edit::none, false, true},
 };
 
+inline constexpr std::string_view kGemma3n[] = {"Gemma3nForCausalLM",
+                                                "Gemma3nForConditionalGeneration"};
 inline constexpr std::string_view kGemma4[] = {"Gemma4ForCausalLM",
                                                "Gemma4ForConditionalGeneration"};
 
@@ -156,6 +186,12 @@ inline constexpr std::string_view kQwen3Vl[] = {"Qwen3VLForConditionalGeneration
 /// `qwen2` and `qwen3`: the layers of those.
 constexpr auto more_mappings(std::span<const TensorRow> qwen2, std::span<const TensorRow> qwen3) {
   return std::array{
+      GgufMapping{.architecture = "gemma3n",
+                  .classes = kGemma3n,
+                  .layer = kGemma3nLayer,
+                  .ties_embeddings = true,
+                  .activation = "gelu_pytorch_tanh",
+                  .activation_key = "hidden_activation"},
       GgufMapping{.architecture = "gemma4",
                   .classes = kGemma4,
                   .layer = kGemma4Layer,

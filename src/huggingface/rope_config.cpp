@@ -115,7 +115,8 @@ void read_scaling(const JsonFields& rope, Config& config) {
 }  // namespace
 
 void read_rope(const JsonFields& c, Config& config) {
-  const bool gemma = config.mapping->architecture == "gemma3" || config.is_gemma4();
+  const bool gemma =
+      config.mapping->architecture == "gemma3" || config.is_gemma3n() || config.is_gemma4();
   const double partial = c.positive("partial_rotary_factor", config.has_linear_attention() ? 0.25
                                                              : config.is_gemma4()          ? 0.25
                                                              : config.is_glm4()            ? 0.5

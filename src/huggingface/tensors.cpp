@@ -56,7 +56,7 @@ bool is_of_another_part(const Config& config, std::string_view name) {
   if (name.starts_with("model.")) name.remove_prefix(6);
   return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.") ||
          name.starts_with("visual.") ||
-         (config.is_gemma4() &&
+         ((config.is_gemma3n() || config.is_gemma4()) &&
           (name.starts_with("audio_tower.") || name.starts_with("embed_vision.") ||
            name.starts_with("embed_audio.")));
 }
@@ -74,9 +74,13 @@ class Mapper {
     const std::string root = std::string(config_.mapping->root) + ".";
     TensorRow embeddings = {config_.mapping->embeddings, "token_embd", Size::vocab, Size::embd};
     embeddings.factor = Factor::embeddings;
-    add(embeddings, root, "");
+    if (config_.is_gemma3n()) {
+      add_gemma3n_tables(root);
+    } else {
+      add(embeddings, root, "");
+    }
     add_rotation();
-    if (config_.gemma4.n_layer_input > 0) add_layer_inputs();
+    if (config_.size(Size::layer_input) > 0) add_layer_inputs();
     for (int64_t il = 0; il < config_.n_layer; ++il) {
       il_ = il;
       const std::string prefix = fmt::format("{}layers.{}.", root, il);
@@ -328,7 +332,22 @@ class Mapper {
     mapped_.push_back(std::move(m));
   }
 
-  /// What tokens give each layer of Gemma 4.
+  /// The embeddings of tokens that text has, and the matrices that make the streams and merge them.
+  void add_gemma3n_tables(const std::string& root) {
+    const ShardTensor& all = need(root + std::string(config_.mapping->embeddings) + ".weight");
+    add_source(all, "token_embd.weight", {config_.gemma3n.n_vocab, config_.n_embd}, Edit::none);
+    mapped_.back().tensor = mapped_.back().tensor.slice(0, config_.n_vocab);
+    for (const auto& [name, gguf] : {std::pair{"altup_projections", "altup_proj"},
+                                     std::pair{"altup_unembed_projections", "altup_unembd_proj"}}) {
+      for (int64_t i = 0; i + 1 < config_.gemma3n.n_streams; ++i) {
+        add_source(need(fmt::format("{}{}.{}.weight", root, name, i)),
+                   fmt::format("{}.{}.weight", gguf, i), {config_.n_embd, config_.n_embd},
+                   Edit::none);
+      }
+    }
+  }
+
+  /// What tokens give each layer of Gemma 3n and 4.
   void add_layer_inputs() {
     add({"model.embed_tokens_per_layer", "per_layer_token_embd", Size::vocab, Size::layer_inputs},
         "", "");

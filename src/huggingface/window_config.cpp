@@ -74,6 +74,15 @@ void read_gemma4_windows(const JsonFields& c, Config& config) {
   }
 }
 
+/// All layers but every fifth one have a window, unless layer_types says otherwise.
+void read_gemma3n_windows(const JsonFields& c, Config& config) {
+  config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 512);
+  const std::string types = layer_types(c, config);
+  for (int64_t il = 0; il < config.n_layer; ++il) {
+    config.has_window.push_back(types.empty() ? il % 5 != 4 : types[il] == 's');
+  }
+}
+
 /// Windows of Mistral's and Qwen's layers, some or all of them.
 void read_other_windows(const JsonFields& c, Config& config) {
   const bool mistral =
@@ -99,6 +108,8 @@ void read_windows(const JsonFields& c, Config& config) {
   const std::string_view architecture = config.mapping->architecture;
   if (architecture == "gemma3") {
     read_gemma3_windows(c, config);
+  } else if (architecture == "gemma3n") {
+    read_gemma3n_windows(c, config);
   } else if (architecture == "gemma4") {
     read_gemma4_windows(c, config);
   } else if (architecture == "gpt-oss") {

@@ -94,6 +94,25 @@ TEST_F(ConvertTest, ExpertsAreMerged) {
   }
 }
 
+/// So do the matrices that make and merge Gemma 3n's streams; those that mix them stay f32.
+TEST_F(ConvertTest, StreamsAreMerged) {
+  write("gemma3n");
+  convert();
+  const GgufFile file = GgufFile::open(file_);
+  EXPECT_EQ(file.find_tensor("altup_proj.0.weight"), nullptr);
+  for (const char* name : {"altup_proj.weight", "altup_unembd_proj.weight"}) {
+    EXPECT_EQ(file.find_tensor(name)->tensor.shape_string(), "[2, 64, 64]");
+  }
+  EXPECT_EQ(logits_of(folder_), logits_of(file_));
+  convert(DType::q8_0);
+  const GgufFile rounded = GgufFile::open(file_);
+  EXPECT_EQ(rounded.find_tensor("altup_proj.weight")->tensor.dtype, DType::q8_0);
+  for (const char* name : {"altup_router", "altup_predict_coef", "altup_correct_coef"}) {
+    const std::string tensor = std::string("blk.0.") + name + ".weight";
+    EXPECT_EQ(rounded.find_tensor(tensor)->tensor.dtype, DType::f32) << name;
+  }
+}
+
 /// A file of before April 2024 is brought up to date.
 TEST_F(ConvertTest, ExpertsOfAnOldFileAreMerged) {
   const std::string old = model_path("mixtral-parts");

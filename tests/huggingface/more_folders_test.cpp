@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Folders of Gemma 4, GLM 4.5, EXAONE 4, Hunyuan and Qwen 2 VL: what published ones have and those
+// Folders of Gemma 3n, Gemma 4, GLM 4.5, EXAONE 4, Hunyuan and Qwen 2 VL: what published ones have and those
 // that save_pretrained writes (hf_oracle_test.cpp) do not, and what is refused.
 #include <gtest/gtest.h>
 
@@ -130,6 +130,39 @@ TEST(MoreFoldersTest, WhatGemma4CannotDoHereIsNamed) {
   refused("per_layer_config", {{"2", {{"head_dim", 64}}}}, {"per_layer_config", "lacks layer 5"});
   refused("per_layer_config", {{"2", {{"head_dim", 64}}}, {"5", {{"head_dim", 32}}}},
           {"per_layer_config", "other sizes for layer 5"});
+}
+
+// Published ones have one width for all layers, or a list, and rows of embeddings for pictures and
+// sound, whose tokens have no inputs for each layer.
+TEST(MoreFoldersTest, PublishedGemma3nHasMoreEmbeddingsThanTextNeeds) {
+  const auto published = [](Json& golden) {
+    Json& config = golden["config"];
+    config["intermediate_size"] = config["intermediate_size"][0];
+    config["vocab_size"] = 330;
+    for (const auto& [file, names] : golden["files"].items()) {
+      if (names.contains("model.embed_tokens.weight")) {
+        names["model.embed_tokens.weight"][0] = 330;
+      }
+    }
+  };
+  EXPECT_EQ(logits_of(load_changed("gemma3n", published)), logits_of(load_as_saved("gemma3n")));
+}
+
+TEST(MoreFoldersTest, WhatGemma3nCannotDoHereIsNamed) {
+  const auto refused = [](const char* key, const Json& value,
+                          std::initializer_list<std::string_view> parts) {
+    expect_error(ErrorCode::kBadModel, parts, [&] {
+      load_changed("gemma3n", [&](Json& golden) { golden["config"][key] = value; });
+    });
+  };
+  refused("altup_active_idx", 1, {"altup_active_idx", "1", "supported is 0"});
+  refused("altup_correct_scale", false, {"altup_correct_scale", "false"});
+  refused("activation_sparsity_pattern", {0.95, 0.0},
+          {"activation_sparsity_pattern", "an array of 10 numbers"});
+  refused("activation_sparsity_pattern", Json::array({1, 0, 0, 0, 0, 0, 0, 0, 0, 0}),
+          {"activation_sparsity_pattern", "holds 1", "0 to below 1"});
+  refused("intermediate_size", {160, 160}, {"intermediate_size", "2 entries", "10 layers"});
+  refused("num_kv_shared_layers", 10, {"num_kv_shared_layers", "10"});
 }
 
 }  // namespace more_folders

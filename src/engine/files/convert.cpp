@@ -83,7 +83,7 @@ Source open_source(const std::string& path) {
 bool is_matrix(const MappedTensor& t) {
   return t.tensor.rank > 1 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight") &&
          !is_router(t.name) && !t.name.ends_with(".shortconv.conv.weight") &&
-         !t.name.ends_with(".ssm_conv1d.weight");
+         !t.name.ends_with(".ssm_conv1d.weight") && t.name.find(".altup_") == std::string::npos;
 }
 
 /// The type that a tensor is written in.
@@ -115,9 +115,9 @@ struct Plan {
   }
 };
 
-/// An expert's matrix becomes part of one tensor for all experts: llama.cpp reads no others.
-void add_expert(const Source& source, size_t index, const ExpertPart& part, DType type,
-                Plan& plan) {
+/// An expert's matrix becomes part of one tensor for all experts, and a stream's of one for all
+/// streams: llama.cpp reads no others.
+void add_part(const Source& source, size_t index, const ExpertPart& part, DType type, Plan& plan) {
   const MappedTensor& t = source.tensors[index];
   const auto at = std::find_if(plan.tensors.begin(), plan.tensors.end(),
                                [&](const GgufPlan& p) { return p.name == part.merged; });
@@ -128,7 +128,8 @@ void add_expert(const Source& source, size_t index, const ExpertPart& part, DTyp
   }
   GgufPlan& merged = plan.tensors[i];
   if (merged.dtype != type) {
-    fail(ErrorCode::kUsage, "tensor {} has type {}, other experts have {}: --type makes them alike",
+    fail(ErrorCode::kUsage,
+         "tensor {} has type {}, others of its kind have {}: --type makes them alike",
          printable(t.name), name(type), name(merged.dtype));
   }
   std::vector<size_t>& parts = plan.parts[i];
@@ -142,8 +143,10 @@ Plan plan_tensors(const Source& source, std::optional<DType> wanted) {
   for (size_t i = 0; i < source.tensors.size(); ++i) {
     const MappedTensor& t = source.tensors[i];
     const DType type = type_of(t, wanted);
-    if (const auto part = parse_expert_part(t.name)) {
-      add_expert(source, i, *part, type, plan);
+    auto part = parse_expert_part(t.name);
+    if (!part) part = parse_stream_part(t.name);
+    if (part) {
+      add_part(source, i, *part, type, plan);
       continue;
     }
     const auto& shape = t.tensor.shape;
