@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Folders of Gemma 3n, Gemma 4, GLM 4.5, EXAONE 4, Hunyuan and Qwen 2 VL: what published ones have and those
-// that save_pretrained writes (hf_oracle_test.cpp) do not, and what is refused.
+// Folders of Gemma 3n, Gemma 4, GLM 4.5, EXAONE 4, Hunyuan and Qwen 2 VL: what published ones have
+// and those that save_pretrained writes (hf_oracle_test.cpp) do not, and what is refused.
 #include <gtest/gtest.h>
 
 #include "snapkv/engine.h"
