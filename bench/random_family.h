@@ -31,7 +31,8 @@ struct RandomFamily {
   RandomQkNorm qk_norm = RandomQkNorm::none;
   bool qkv_bias = false, output_bias = false, ffn_bias = false;
   bool fused_qkv = false, gated = true, fused_gate = false;
-  bool own_output = false;
+  bool own_output = false, output_has_bias = false;
+  bool second_norm = false;  // attn_norm_2: attention's, attn_norm being the network's beside it
   bool rope_freqs = false, long_factors = false, learned_positions = false;
   bool sinks = false;                       // attn_sinks: a score of each head
   bool attention_gate = false;              // attn_gate: a matrix of gates of what attention gives

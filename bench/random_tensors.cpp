@@ -27,7 +27,9 @@ class Planner {
       matrix("position_embd", o_.n_ctx, s_.n_embd, g.positions * root, false, DType::f32);
     }
     norm(f_.conv_kernel > 0 ? "token_embd_norm" : "output_norm");
-    if (f_.own_output || !o_.tied_output) matrix("output", s_.n_vocab, s_.n_embd, g.output);
+    if (f_.own_output || !o_.tied_output) {
+      matrix("output", s_.n_vocab, s_.n_embd, g.output, f_.output_has_bias);
+    }
     if (f_.rope_freqs || o_.rope_freqs) factors("rope_freqs.weight", 8.0f);
     if (f_.long_factors) {
       factors("rope_factors_long.weight", 6.0f);
@@ -45,6 +47,7 @@ class Planner {
  private:
   void add_layer(const std::string& blk, int64_t il, const RandomGains& g) {
     if (f_.norm_before) norm(blk + "attn_norm");
+    if (f_.second_norm) norm(blk + "attn_norm_2");
     if (f_.mamba2.parts_apart) return add_part(blk, il, g);
     if (f_.bare_ffn_norm) {
       add({blk + "ffn_norm", DType::f32, 1, s_.n_embd, true, 1.0f,

@@ -140,6 +140,16 @@ int64_t read_n_draft_layers(const MetadataReader& reader, int64_t n_block) {
        reader.key("nextn_predict_layers"), n, n_block, reader.key("block_count"));
 }
 
+/// Whether attention and the feed-forward network read the same residual stream.
+bool read_parallel(const MetadataReader& reader) {
+  constexpr const char* kKey = "use_parallel_residual";
+  if (reader.has(kKey)) return reader.flag(kKey, true);
+  fail(ErrorCode::kBadModel,
+       "{}: {} is missing: it says whether attention and the feed-forward network stand side by "
+       "side",
+       reader.file().path(), reader.key(kKey));
+}
+
 /// position_embd.weight holds a vector for each position that the model knows.
 int64_t read_n_positions(const MetadataReader& reader) {
   const GgufFile& file = reader.file();
@@ -186,6 +196,7 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
          file.path(), c.architecture, c.n_layer);
   }
   c.n_embd = reader.size("embedding_length", 1 << 20);
+  c.parallel = family.parallel || (family.parallel_if_flagged && read_parallel(reader));
   read_experts(reader, family, c);
   c.n_ctx_train = reader.size("context_length", INT32_MAX);
   c.norm_eps = static_cast<float>(reader.positive(family.norm == NormKind::rms

@@ -19,6 +19,9 @@ class Decoder final : public Architecture {
       : spec_(std::move(spec)),
         family_(*spec_.family),
         normed_(activations_.add("normed", config().n_embd, ActivationType::input)),
+        side_(config().parallel && (family_.parallel_if_flagged || family_.may_have_second_norm)
+                  ? activations_.add("side normed", config().n_embd, ActivationType::input)
+                  : ActivationTensor()),
         positions_(config().n_positions > 0 ? activations_.add("branch", config().n_embd)
                                             : ActivationTensor()),
         weights_(load_decoder_weights(file, context_, owned_)) {
@@ -48,7 +51,11 @@ class Decoder final : public Architecture {
     const DecoderLayer& w = weights_.layers[il];
     if (w.altup != nullptr) return layer_of_streams(w, pass);
     const int64_t n = pass.x.shape[0], n_out = pass.n_out;
-    Tensor normed;
+    Tensor normed, side;
+    if (w.is_side_norm && n_out > 0) {
+      side = pass.buffers->get(side_, n_out);
+      normalize(*pass.backend, spec_, w.ffn_norm, pass.x.slice(n - n_out, n), side);
+    }
     if (w.mixer != nullptr) {
       normed = normalized(w.attn_norm, pass.x, pass);
       w.mixer->run(normed, pass);
@@ -57,7 +64,10 @@ class Decoder final : public Architecture {
     const Tensor x = pass.x.slice(n - n_out, n);
     const bool parallel =
         family_.parallel || (!w.ffn_norm && family_.ffn_norm == Presence::optional);
-    w.ffn->run(parallel ? normed.slice(n - n_out, n) : normalized(w.ffn_norm, x, pass), x, pass);
+    if (!w.is_side_norm) {
+      side = parallel ? normed.slice(n - n_out, n) : normalized(w.ffn_norm, x, pass);
+    }
+    w.ffn->run(side, x, pass);
     if (w.input != nullptr) w.input->run(x, pass);
     scale(*pass.backend, x, w.scale);
   }
@@ -182,6 +192,7 @@ class Decoder final : public Architecture {
   RotationTable rotations_;
   ActivationPlan activations_;
   const ActivationTensor normed_;     // [n, n_embd], what both blocks read
+  const ActivationTensor side_;       // [n, n_embd], what networks beside attention read
   const ActivationTensor positions_;  // [n, n_embd], where positions are learned
   const BlockContext context_{spec_, rotations_, activations_};
   std::vector<Buffer> owned_;  // before the weights, which may lie in it

@@ -61,7 +61,7 @@ class DecoderLoader {
         (family_.shared_output == SharedOutput::allowed && !loader_.has("output.weight"))) {
       return token_embd;
     }
-    return loader_.matrix("output", config_.n_vocab, config_.n_embd);
+    return loader_.matrix("output", config_.n_vocab, config_.n_embd, family_.logits_bias);
   }
 
   Tensor rope_factors(const char* name, Presence presence) {
@@ -90,12 +90,16 @@ class DecoderLoader {
     LayerLoader loader(context_.spec, loader_, il);
     DecoderLayer layer;
     const bool has_mixer = loader.layer().mixer != TokenMixerKind::none;
-    if (has_mixer && before) layer.attn_norm = loader.norm("attn_norm");
+    const bool has_second = family_.may_have_second_norm && loader_.has("blk.0.attn_norm_2.weight");
+    if (has_mixer && before)
+      layer.attn_norm = loader.norm(has_second ? "attn_norm_2" : "attn_norm");
     if (has_mixer) layer.mixer = make_token_mixer(context_, loader);
     if (!loader.layer().has_ffn) return layer;
+    if (has_second) layer.ffn_norm = loader.norm("attn_norm");
     if (before && !family_.parallel) {
       layer.ffn_norm = loader.norm(std::string(family_.ffn_norm_name), family_.ffn_norm);
     }
+    layer.is_side_norm = config_.parallel && layer.ffn_norm;
     layer.ffn = make_feed_forward(context_, loader);
     if (config_.n_streams > 1) layer.altup = std::make_unique<AltUpLayer>(context_, loader);
     if (inputs.table) layer.input = std::make_unique<LayerInput>(inputs, context_, loader);

@@ -19,7 +19,8 @@ struct DecoderLayer {
   // null where a layer has only the other one
   Norm attn_norm;  // [n_embd]
   std::unique_ptr<TokenMixer> mixer;
-  Norm ffn_norm;  // [n_embd]
+  Norm ffn_norm;              // [n_embd]
+  bool is_side_norm = false;  // whether ffn_norm is of what attention reads, before it adds to it
   std::unique_ptr<FeedForward> ffn;
   std::unique_ptr<LayerInput> input;  // null: the layer has none
   std::unique_ptr<AltUpLayer> altup;  // where tokens have several residual streams

@@ -12,6 +12,7 @@
 #include "model/families/lfm2.h"
 #include "model/families/mamba2_hybrids.h"
 #include "model/families/mixtures.h"
+#include "model/families/older.h"
 #include "model/families/qwen3_next.h"
 #include "model/family.h"
 
@@ -384,9 +385,10 @@ constexpr std::array kOthers = {
 };
 
 constexpr auto kFamilies = [] {
-  std::array<Family, kOthers.size() + kMixtures.size()> all;
-  std::copy(kMixtures.begin(), kMixtures.end(),
-            std::copy(kOthers.begin(), kOthers.end(), all.begin()));
+  std::array<Family, kOthers.size() + kMixtures.size() + kOlder.size()> all;
+  auto end = std::copy(kOthers.begin(), kOthers.end(), all.begin());
+  end = std::copy(kMixtures.begin(), kMixtures.end(), end);
+  std::copy(kOlder.begin(), kOlder.end(), end);
   return all;
 }();
 

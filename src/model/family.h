@@ -114,11 +114,18 @@ struct Family {
   /// Attention and the feed-forward network read the same norm, and both results are added to the
   /// residual stream. Also the case if the file has no ffn_norm and that is optional.
   bool parallel = false;
+  /// The same if .use_parallel_residual says so, but for the feed-forward network's norm, which is
+  /// another one of the same residual stream.
+  bool parallel_if_flagged = false;
+  /// With `parallel`: whether attention reads a norm of its own, attn_norm_2, if the first layer
+  /// has it. attn_norm is then the feed-forward network's.
+  bool may_have_second_norm = false;
   Presence ffn_norm = Presence::required;
   std::string_view ffn_norm_name = "ffn_norm";  // of the norm before the feed-forward network
 
   Presence qkv_bias = Presence::optional;
   Presence output_bias = Presence::optional;  // of attention's output projection
+  Presence logits_bias = Presence::optional;  // of the matrix that computes logits
   Presence ffn_bias = Presence::optional;
   Presence expert_bias = Presence::optional;  // of every expert, and of the router
   Presence choice_bias = Presence::optional;  // of the experts' choice

@@ -372,6 +372,7 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (has("exp_probs_b")) return f.choice_bias == Presence::optional;
   if (has("norm")) return f.norm_bias == Presence::optional;
   if (has("ssm_dt")) return false;
+  if (name == "output.bias") return f.logits_bias == Presence::optional;
   if (has("attn_output")) return f.output_bias == Presence::optional;
   if (has("_exps.") || has("ffn_gate_inp")) return f.expert_bias == Presence::optional;
   if (has("attn_")) return f.qkv_bias == Presence::optional;
@@ -386,6 +387,7 @@ std::string missed_instead(const RandomFamily& family, const std::string& name) 
   if (name.ends_with("ffn_gate_up_exps.weight")) return "ffn_gate_exps.";
   if (name == "rope_factors_long.weight") return "rope_factors";
   if (name == "blk.0.ffn_norm.weight") return "ffn_norm";
+  if (name == "blk.0.attn_norm_2.weight") return "attn_norm_2.";  // other layers have it
   return name;
 }
 

@@ -17,6 +17,8 @@ FamilyModel model_of(std::string name, RandomModelShape shape);
 
 /// GLM 4, Seed-OSS, EXAONE, ERNIE 4.5, Hunyuan, MiniCPM, Baichuan and Qwen VL, dense.
 std::vector<FamilyModel> more_dense_models();
+/// Families of before 2024 that people still have.
+std::vector<FamilyModel> older_models();
 /// Gemma 3n.
 std::vector<FamilyModel> with_streams();
 /// Mixers of Mamba-2 in most layers.

@@ -26,6 +26,20 @@ inline constexpr std::array kMixtures = {
            .experts_normalized = false,
            .rope = RopeLayout::neox},
 
+    Family{.name = "deepseek",
+           .models = "DeepSeek MoE 16B",
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_counted,
+           .experts_normalized = false,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "bailingmoe",
+           .models = "Ling 1",
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_counted,
+           .experts_normalized = false,
+           .shared_output = SharedOutput::never},
+
     Family{.name = "ernie4_5-moe",
            .models = "ERNIE 4.5, mixtures of experts",
            .experts = ExpertLayers::always,
