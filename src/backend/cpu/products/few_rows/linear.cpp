@@ -40,7 +40,8 @@ struct WeightRows {
   const char* at = nullptr;
 };
 
-WeightRows rows_to_read(const CpuContext& ctx, const GemvKernel& kernel, const Tensor& w) {
+WeightRows rows_to_read([[maybe_unused]] const CpuContext& ctx, const GemvKernel& kernel,
+                        const Tensor& w) {
 #if defined(__x86_64__)
   const char* copy = ctx.interleaved != nullptr ? ctx.interleaved->find(w) : nullptr;
   if (copy != nullptr && interleaves(ctx, w.dtype)) {
