@@ -19,6 +19,7 @@
 #include <hwy/highway.h>
 // clang-format on
 
+#include "backend/cpu/rows/row_math-inl.h"
 #include "backend/cpu/weights/decode-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -104,28 +105,6 @@ void layer_norm_row_to(const float* x, const float* w, const float* b, float eps
                        void* out, DType to) {
   to == DType::bf16 ? layer_norm_row(x, w, b, eps, n, static_cast<bf16_t*>(out))
                     : layer_norm_row(x, w, b, eps, n, static_cast<float*>(out));
-}
-
-void add_row(float* HWY_RESTRICT x, const float* HWY_RESTRICT y, float factor, int64_t n) {
-  const F32 d;
-  const int64_t n_lanes = hn::Lanes(d);
-  const VF factors = hn::Set(d, factor);
-  int64_t i = 0;
-  for (; i + n_lanes <= n; i += n_lanes) {
-    hn::StoreU(hn::MulAdd(factors, hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, x + i);
-  }
-  for (; i < n; ++i) x[i] += factor * y[i];
-}
-
-void scale_row(float* x, float factor, int64_t n) {
-  const F32 d;
-  const int64_t n_lanes = hn::Lanes(d);
-  const VF factors = hn::Set(d, factor);
-  int64_t i = 0;
-  for (; i + n_lanes <= n; i += n_lanes) {
-    hn::StoreU(hn::Mul(factors, hn::LoadU(d, x + i)), d, x + i);
-  }
-  for (; i < n; ++i) x[i] *= factor;
 }
 
 // Highway's Tanh is within 4 ulp.

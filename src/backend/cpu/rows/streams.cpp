@@ -18,6 +18,7 @@
 #include <hwy/highway.h>
 // clang-format on
 
+#include "backend/cpu/rows/row_math-inl.h"
 #include "backend/cpu/weights/decode-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -103,30 +104,12 @@ void mix_token(float* x, const float* coefficients, int64_t k, int64_t n) {
   }
 }
 
-void add_multiple(float* HWY_RESTRICT x, const float* HWY_RESTRICT y, float factor, int64_t n) {
-  const F32 d;
-  const int64_t n_lanes = hn::Lanes(d);
-  const VF factors = hn::Set(d, factor);
-  int64_t i = 0;
-  for (; i + n_lanes <= n; i += n_lanes) {
-    hn::StoreU(hn::MulAdd(factors, hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, x + i);
-  }
-  for (; i < n; ++i) x[i] += factor * y[i];
-}
-
 void match_norm_row(float* x, const float* like, int64_t n) {
-  const F32 d;
-  const int64_t n_lanes = hn::Lanes(d);
   const auto count = static_cast<float>(n);
   const float mean = sum_of_row<true>(x, 0.0f, n) / count;
   const float wanted = sum_of_row<true>(like, 0.0f, n) / count;
   const float factor = std::sqrt(wanted / std::max(mean, kLeastMeanSquare));
-  const VF factors = hn::Set(d, factor);
-  int64_t i = 0;
-  for (; i + n_lanes <= n; i += n_lanes) {
-    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), factors), d, x + i);
-  }
-  for (; i < n; ++i) x[i] *= factor;
+  scale_row(x, factor, n);
 }
 
 }  // namespace
@@ -140,7 +123,7 @@ namespace snapkv::cpu {
 HWY_EXPORT(keep_peaks_row);
 HWY_EXPORT(multiply_row);
 HWY_EXPORT(mix_token);
-HWY_EXPORT(add_multiple);
+HWY_EXPORT(add_row);
 HWY_EXPORT(match_norm_row);
 
 namespace {
@@ -185,7 +168,7 @@ void mix_streams(const CpuContext& ctx, const Tensor& x, const Tensor& coefficie
 void add_to_streams(const CpuContext& ctx, const Tensor& x, const Tensor& y, const Tensor& factors,
                     int64_t first) {
   const int64_t n = x.shape[0], k = x.shape[1], d = x.shape[2];
-  const auto row = HWY_DYNAMIC_DISPATCH(add_multiple);
+  const auto row = HWY_DYNAMIC_DISPATCH(add_row);
 #pragma omp parallel for num_threads(ctx.n_threads) if (wakes_threads(n, x.numel()))
   for (int64_t t = 0; t < n; ++t) {
     for (int64_t i = first; i < k; ++i) {
