@@ -41,7 +41,10 @@ WeightPages::WeightPages(GgufFile& file, ArrangedWeights* arranged, WeightMemory
          "madvise or always is needed");
   }
   left_ = all_moves();
-  reserve();
+  if (!reserve()) {
+    fail(ErrorCode::kDoesNotFit, "weights in huge pages: no memory for {} MiB",
+         left_.bytes() >> 20);
+  }
   while (!left_.empty()) {
     if (!move_piece()) {
       fail(ErrorCode::kDoesNotFit, "weights in huge pages: no memory after {} MiB",
@@ -95,10 +98,10 @@ WeightPages::Moves WeightPages::worth_moving() const {
   return moves;
 }
 
-void WeightPages::reserve() {
+bool WeightPages::reserve() {
   std::vector<Tensor> weights;
   for (const GgufTensor* t : left_.arranged) weights.push_back(t->tensor);
-  if (!weights.empty() && !arranged_->reserve(weights)) left_.arranged.clear();
+  return weights.empty() || arranged_->reserve(weights);
 }
 
 size_t WeightPages::bytes_to_move() const {
@@ -146,7 +149,11 @@ void WeightPages::after_step(double seconds) {
   if (!lock || done_) return;
   if (!begun_) {
     left_ = worth_moving();
-    reserve();
+    if (!reserve()) {
+      log_warn("no memory for {} MiB of weights in huge pages: they stay mapped",
+               left_.bytes() >> 20);
+      left_ = {};
+    }
   }
   begun_ = true;
   credit_ += kShare * seconds;

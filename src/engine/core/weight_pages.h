@@ -50,8 +50,8 @@ class WeightPages {
   Moves all_moves() const;
   /// Those that are worth it and leave enough memory free.
   Moves worth_moving() const;
-  /// Memory for what the backend arranges; without it that is not moved.
-  void reserve();
+  /// Memory for what the backend arranges. Returns false if there is none.
+  bool reserve();
   bool move_piece();
   bool arrange_piece();
 
