@@ -121,11 +121,52 @@ bool read_some(const Fd& fd, std::string& text) {
   return n > 0;
 }
 
+// The rest of a line of /proc/PID/status; empty where the process has ended.
+std::string status_of(pid_t pid, const std::string& field) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(field + ":\t", 0) == 0) return line.substr(field.size() + 2);
+  }
+  return {};
+}
+
+bool catches(pid_t pid, int signal) {
+  const std::string mask = status_of(pid, "SigCgt");
+  return !mask.empty() && (std::stoull(mask, nullptr, 16) >> (signal - 1) & 1) != 0;
+}
+
+// Sends a command's signal at the time that it asks for, and not before the program has come to
+// catch it: a busy machine may take seconds to load its libraries.
+class Interruption {
+ public:
+  Interruption(const Command& command, pid_t pid) : command_(command), pid_(pid) {}
+
+  // Looks at the output so far; called again and again.
+  void look(const Result& so_far) {
+    if (!is_due_ && command_.interrupt_when) {
+      is_due_ = command_.interrupt_when(so_far.out, so_far.err);
+    }
+    if (is_sent_ || !(is_due_ || command_.interrupt_asleep)) return;
+    if (command_.signal != SIGKILL && !catches(pid_, command_.signal)) return;
+    const bool sleeps = status_of(pid_, "State").rfind('S', 0) == 0;
+    n_asleep_ = sleeps ? n_asleep_ + 1 : 0;
+    if (!is_due_ && n_asleep_ < 2) return;
+    kill(pid_, command_.signal);
+    is_sent_ = true;
+  }
+
+ private:
+  const Command& command_;
+  const pid_t pid_;
+  bool is_due_ = false, is_sent_ = false;
+  int n_asleep_ = 0;  // looks in a row
+};
+
 // Writes to stdin and collects the output until both output pipes are closed.
 void exchange(const Command& run, pid_t pid, Fd& in, Fd& out, Fd& err, Result& result) {
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   size_t fed = 0;
-  bool interrupted = false;
+  Interruption interruption(run, pid);
   if (run.input.empty()) in.reset();
   while (out.get() >= 0 || err.get() >= 0) {
     if (std::chrono::steady_clock::now() > deadline) {
@@ -146,10 +187,7 @@ void exchange(const Command& run, pid_t pid, Fd& in, Fd& out, Fd& err, Result& r
       if (n > 0) fed += static_cast<size_t>(n);
       if (n < 0 || fed == run.input.size()) in.reset();
     }
-    if (!interrupted && run.interrupt_when && run.interrupt_when(result.out, result.err)) {
-      kill(pid, run.signal);
-      interrupted = true;
-    }
+    interruption.look(result);
   }
 }
 

@@ -20,8 +20,9 @@ struct Command {
   bool close_stdout_early = false;         ///< the reader of stdout closes it at the first byte
   std::vector<int> closed;                 ///< standard descriptors (0 to 2) closed at the start
   bool terminal = false;                   ///< whether stderr is a terminal
-  /// Sends `signal` once this returns true for the output so far.
+  /// Sends `signal` once this returns true for the output so far and the program catches it.
   std::function<bool(const std::string& out, const std::string& err)> interrupt_when;
+  bool interrupt_asleep = false;  ///< sends `signal` once the program catches it and only waits
   int signal = SIGINT;
   std::string shell;  ///< a shell command that runs first, such as "ulimit -v 1000000"
 };
