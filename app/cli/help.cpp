@@ -131,6 +131,7 @@ constexpr Example kExamples[] = {
 constexpr std::string_view kUncommon[] = {
     "--draft-max",
     "--draft-min",
+    "--draft-ctx",
     "--compute",
     "--weights",
     "--cpu-target",

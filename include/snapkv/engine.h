@@ -73,7 +73,7 @@ using ProgressFn = std::function<bool(const Progress&)>;
 /// decode_reserve tokens are decoded, and by at least that number less a tenth of it and 2 MiB:
 /// docs/reliability.md.
 struct MemoryPlan {
-  size_t weights = 0;         ///< mapped from the file
+  size_t weights = 0;         ///< mapped from the file, and those of ModelOptions::draft_model
   size_t packed_weights = 0;  ///< the largest layer, or what one chunk needs of it
   size_t hidden_states = 0;   ///< [n_tokens, n_embd] f32, during prefill; two chunks if spilled
   size_t activations = 0;     ///< of one chunk, during prefill
@@ -83,6 +83,7 @@ struct MemoryPlan {
   /// Uncompressed rows for later turns (kv_refresh) or for checking guesses (Draft::self); resident
   /// part.
   size_t kv_history = 0;
+  size_t draft = 0;           ///< of a model that guesses (Draft::model), without its weights
   size_t logits = 0;          ///< of the last token, including what decode steps need for theirs
   size_t scores = 0;          ///< queries of the window, scores and selected rows of one layer
   size_t kernels = 0;         ///< kernels' working memory on the CPU, and code generated for them
@@ -91,7 +92,7 @@ struct MemoryPlan {
   size_t kv_peak() const { return kv_scratch + kv_kept; }
   size_t total() const {
     return weights + packed_weights + hidden_states + activations + kv_scratch + kv_kept + queries +
-           kv_history + logits + scores + kernels;
+           kv_history + draft + logits + scores + kernels;
   }
 };
 struct SessionOptions;
@@ -133,6 +134,10 @@ struct ModelOptions {
   RopeScaling rope_scaling = RopeScaling::automatic;
   double yarn_factor = 0;     ///< the context is so many times as long; 0: as the file says
   int64_t yarn_orig_ctx = 0;  ///< the context that the model was trained with; 0: the file's
+  /// If not empty: the path of a smaller model with the same vocabulary, which guesses for sessions
+  /// with Draft::model. It is loaded too, with the same options except those of its context. CPU
+  /// only.
+  std::string draft_model = {};
 };
 
 class Model {
@@ -150,6 +155,8 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const ModelInfo& info() const;
+  /// ModelOptions::draft_model; null: none.
+  std::shared_ptr<const Model> draft_model() const;
   /// A hash of the file's header and of samples of every tensor. It distinguishes models, even
   /// those of the same name and size.
   uint64_t fingerprint() const;
@@ -213,6 +220,9 @@ enum class Draft {
   /// so that the answer is that of the full cache (MagicDec, arXiv 2408.11049; TriForce, arXiv
   /// 2404.11912). Needs a policy that has a budget; CPU only.
   self,
+  /// What `lookup` guesses and, where it finds nothing, ModelOptions::draft_model, which reads along:
+  /// the last draft_ctx tokens of the text (speculative decoding, arXiv 2211.17192).
+  model,
 };
 
 struct SessionOptions {
@@ -258,6 +268,9 @@ struct SessionOptions {
   int64_t draft_max = 7;
   /// As many guesses are checked at least, however often they have been wrong; up to draft_max.
   int64_t draft_min = 0;
+  /// With Draft::model: the context of the model that guesses. Of longer texts it reads the first 4
+  /// tokens and as many of the last ones as fill half of it. 256 to kMostTokens.
+  int64_t draft_ctx = 4096;
   /// Bytes that prefill must not exceed, up to kMostBytes; 0: what the system has available.
   size_t memory_limit = 0;
   /// A folder, or empty. While a prompt is read, its hidden states, n_tokens * n_embd floats, are
@@ -298,6 +311,7 @@ struct SessionStats {
   size_t query_bytes = 0;    ///< of the queries kept for kv_decode_limit; not in the other counts
   /// Of the rows that kv_refresh or Draft::self keep beside the cache; not in the other counts.
   size_t history_bytes = 0;
+  size_t draft_bytes = 0;  ///< of the cache of a model that guesses; not in the other counts
   /// The most that the last prefill was planned to take, weights not included: MemoryPlan::total()
   /// of all its sessions, with the logits of PrefillOptions::n_logits tokens.
   size_t planned_bytes = 0;
@@ -373,7 +387,8 @@ struct PrefillOptions {
   int64_t n_from_prefix = 0;  ///< 1 to the prefix's length; these tokens must equal the prompt's
 };
 
-/// A token that kept rows find the most likely one, and its probability by them.
+/// A token that the kept rows, or a smaller model, find the most likely one, and its probability by
+/// them.
 struct GuessedToken {
   int32_t id = -1;
   float probability = 0.0F;
@@ -470,6 +485,7 @@ class Session {
   struct Impl;  ///< private to the engine
 
  private:
+  friend class DraftReader;
   friend class Prefill;
   friend void decode_steps(std::span<Session* const>, std::span<const StepTokens>);
   friend std::vector<std::vector<GuessedToken>> guess_tokens(std::span<Session* const>,
@@ -534,9 +550,11 @@ void decode_batch(std::span<Session* const> sessions, std::span<const int32_t> t
 /// read once too.
 void decode_steps(std::span<Session* const> sessions, std::span<const StepTokens> tokens);
 
-/// For sessions with Draft::self: what may follow if session i appends tokens[i], by the rows that
-/// its policy has kept, for as long as `more` wants and Session::decode_room() allows. Sessions are
-/// as before afterwards, except that nothing of the last step can be forgotten any more. Throws as
+/// For sessions with Draft::self or Draft::model: what may follow if session i appends tokens[i], by
+/// the rows that its policy has kept or by ModelOptions::draft_model, for as long as `more` wants
+/// and Session::decode_room() allows. Sessions are as before afterwards, except that with
+/// Draft::self nothing of the last step can be forgotten any more. The other model first reads what
+/// it has not read of the text, 512 tokens in a call, which then brings no guesses. Throws as
 /// decode_steps() does.
 std::vector<std::vector<GuessedToken>> guess_tokens(std::span<Session* const> sessions,
                                                     std::span<const StepTokens> tokens,

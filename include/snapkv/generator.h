@@ -14,7 +14,7 @@
 //     for (Generator& g : generators) {
 //       while (!g.must_read() && g.choose()) std::cout << g.token().text;
 //     }                                      // take those out that are done()
-//     Generator::guess(answers);             // with Draft::self
+//     Generator::guess(answers);             // with Draft::self and Draft::model
 //     decode_steps(sessions, next_tokens);   // Generator::next_tokens() of each
 //   }
 #pragma once
@@ -94,8 +94,8 @@ class Generator {
   /// which the last one was chosen last, and with SessionOptions::draft what is guessed to follow.
   /// Not empty if must_read(). Valid until the next call of choose().
   StepTokens next_tokens();
-  /// With Draft::self, before next_tokens(): lets the kept rows of these answers' sessions, which
-  /// have one model, guess together what will be checked. Answers that read nothing are left out.
+  /// With Draft::self and Draft::model, before next_tokens(): lets the kept rows of these answers'
+  /// sessions, which have one model, or the smaller model guess together what will be checked. Answers that read nothing are left out.
   /// step() does it by itself. Throws as guess_tokens().
   static void guess(std::span<Generator* const> answers);
   /// The token that was chosen last: all that the session reads next unless there are guesses.

@@ -74,6 +74,7 @@ struct ModelInfo {
   /// The model without its weights, which memory plans run on a device that computes nothing. Null
   /// if it cannot run.
   std::shared_ptr<const Architecture> decoder;
+  std::shared_ptr<const ModelInfo> draft;  ///< of ModelOptions::draft_model; null: none
 
   /// Rows per KV head that layer il keeps of n_tokens if no policy chooses among them.
   int64_t full_rows(int64_t il, int64_t n_tokens) const;

@@ -19,6 +19,8 @@ export interface Options {
   yarnFactor?: number;
   /** The context that the model was trained with, for YaRN; 0: the file's; from 0 to 1073741824. Default: 0. */
   yarnOrigCtx?: number;
+  /** A smaller model with the same vocabulary, which guesses what the model then checks (draft model): GGUF file or folder; CPU only; a text. Default: none. */
+  draftModel?: string;
   /** Most tokens, prompt and answer; 0: the model's own; from 0 to 1073741824. Default: 0. */
   nCtx?: number;
   /** Type of the cache; q8_0 takes half of f16's memory. Default: f16. */
@@ -33,12 +35,14 @@ export interface Options {
   chunk?: number;
   /** Rows allocated at once for generated tokens; from 1 to 1048576. Default: 256. */
   decodeReserve?: number;
-  /** Guess several tokens and check them in one step; the answer stays the same; lookup: those that came after the last ones where these stood before, for quotes, edited code and structured data; self: also those that the kept rows find likely, checked by all rows, which are kept too: the full cache's answer, sooner after a long prompt. Default: lookup. */
-  draft?: 'off' | 'lookup' | 'self';
+  /** Guess several tokens and check them in one step; the answer stays the same; lookup: those that came after the last ones where these stood before, for quotes, edited code and structured data; self: also those that the kept rows find likely, checked by all rows, which are kept too: the full cache's answer, sooner after a long prompt; model: also those of draft_model. Default: lookup. */
+  draft?: 'off' | 'lookup' | 'self' | 'model';
   /** Most tokens guessed for a step; fewer where that is faster; from 1 to 15. Default: 7. */
   draftMax?: number;
   /** As many guessed tokens are checked at least, even where that is slower; from 0 to 15. Default: 0. */
   draftMin?: number;
+  /** Context of draft_model, which reads the end of longer texts; from 256 to 1073741824. Default: 4096. */
+  draftCtx?: number;
   /** Refuse prompts that would need more, as in 8G; 0: what the system has left; a size from 0 B to 1 EiB, as in 256MiB or 8G. Default: 0. */
   memoryLimit?: number | string;
   /** Keep a long prompt's hidden states in a temporary file in this folder, not in memory; a text. Default: none. */

@@ -189,7 +189,9 @@ ModelDescription describe_model(const std::string& path) {
   return describe_model(ModelOptions{.path = path});
 }
 
-ModelDescription describe_model(const ModelOptions& options) {
+namespace {
+
+ModelDescription describe_one(const ModelOptions& options) {
   const std::string& path = options.path;
   if (huggingface::is_folder(path)) {
     try {
@@ -202,6 +204,20 @@ ModelDescription describe_model(const ModelOptions& options) {
   }
   const GgufFile file = open_model(options, {.access = FileAccess::mapped, .any_type = true, .copies_values = false});
   return Describer(file).run();
+}
+
+}  // namespace
+
+ModelDescription describe_model(const ModelOptions& options) {
+  ModelDescription d = describe_one(options);
+  if (options.draft_model.empty()) return d;
+  ModelDescription draft = describe_one(draft_model_options(options));
+  for (const std::string& problem : draft.problems) {
+    d.problems.push_back(fmt::format("{}: {}", options.draft_model, problem));
+  }
+  if (draft.info.decoder == nullptr) d.info.decoder = nullptr;  // both or none of them run
+  d.info.draft = std::make_shared<ModelInfo>(std::move(draft.info));
+  return d;
 }
 
 }  // namespace snapkv

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timer.h"
+#include "engine/core/draft_reader.h"
 #include "engine/core/model_impl.h"
 #include "engine/files/open_model.h"
 #include "format/check_tensors.h"
@@ -21,6 +22,20 @@ const char* version() { return SNAPKV_STRING(SNAPKV_VERSION); }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
+
+namespace {
+
+/// The smaller model that guesses, if the options name one.
+std::shared_ptr<const Model> load_draft_model(const ModelOptions& options, const Backend& backend) {
+  if (options.draft_model.empty()) return nullptr;
+  if (backend.is_device()) {
+    fail(ErrorCode::kUsage, "{} is for the CPU; a GPU has {} lookup", OptionName("draft_model"),
+         OptionName("draft"));
+  }
+  return Model::load(draft_model_options(options));
+}
+
+}  // namespace
 
 std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
   const Timer timer;
@@ -59,12 +74,18 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, the embedding {} rows",
          options.path, impl->tokenizer->n_vocab(), impl->info.n_vocab);
   }
+  impl->draft_model = load_draft_model(options, *impl->backend);
+  const std::shared_ptr<const Model> draft = impl->draft_model;
+  if (draft != nullptr) impl->info.draft = {draft, &draft->info()};
   impl->file.check_unchanged();
+  const std::shared_ptr<const Model> model(new Model(std::move(impl)));
+  if (draft != nullptr) check_draft_vocabulary(*model, *draft);
   report(1.0);
-  return std::shared_ptr<const Model>(new Model(std::move(impl)));
+  return model;
 }
 
 const ModelInfo& Model::info() const { return impl_->info; }
+std::shared_ptr<const Model> Model::draft_model() const { return impl_->draft_model; }
 uint64_t Model::fingerprint() const {
   std::call_once(impl_->fingerprinted, [this] { impl_->fingerprint = impl_->file.fingerprint(); });
   return impl_->fingerprint;
@@ -73,7 +94,10 @@ std::string Model::backend_description() const { return impl_->backend->descript
 size_t Model::device_bytes_peak() const { return impl_->backend->peak_memory(); }
 void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
 bool Model::on_device() const { return impl_->backend->is_device(); }
-size_t Model::weights_to_move() const { return impl_->weight_pages->bytes_to_move(); }
+size_t Model::weights_to_move() const {
+  const size_t of_draft = draft_model() != nullptr ? draft_model()->weights_to_move() : 0;
+  return impl_->weight_pages->bytes_to_move() + of_draft;
+}
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
 MemoryPlan Model::plan(const SessionOptions& options, int64_t n_tokens) const {
   return plan_memory(info(), options, n_tokens, compute_dtype(),

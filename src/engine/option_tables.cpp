@@ -105,7 +105,11 @@ const OptionTable<ModelOptions>& model_option_table() {
                                   .help = "The context that the model was trained with, for YaRN; "
                                           "0: the file's",
                                   .least = 0,
-                                  .most = kMostTokens})});
+                                  .most = kMostTokens}),
+       option(&O::draft_model,
+              {.name = "draft_model",
+               .help = "A smaller model with the same vocabulary, which guesses what the model then "
+                       "checks (draft model): GGUF file or folder; CPU only"})});
   return table;
 }
 
@@ -150,8 +154,9 @@ const OptionTable<SessionOptions>& session_option_table() {
                             "same; lookup: those that came after the last ones where these stood "
                             "before, for quotes, edited code and structured data; self: also those "
                             "that the kept rows find likely, checked by all rows, which are kept "
-                            "too: the full cache's answer, sooner after a long prompt"},
-                   {"off", "lookup", "self"}),
+                            "too: the full cache's answer, sooner after a long prompt; model: also "
+                            "those of draft_model"},
+                   {"off", "lookup", "self", "model"}),
        option(&O::draft_max, {.name = "draft_max",
                               .help = "Most tokens guessed for a step; fewer where that is faster",
                               .least = 1,
@@ -161,6 +166,10 @@ const OptionTable<SessionOptions>& session_option_table() {
                                       "is slower",
                               .least = 0,
                               .most = kMostStepTokens - 1}),
+       option(&O::draft_ctx, {.name = "draft_ctx",
+                              .help = "Context of draft_model, which reads the end of longer texts",
+                              .least = 256,
+                              .most = kMostTokens}),
        bytes_option(&O::memory_limit,
                     {.name = "memory_limit",
                      .help = "Refuse prompts that would need more, as in 8G; 0: what the system "

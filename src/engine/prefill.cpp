@@ -46,6 +46,9 @@ Prefill::Impl::Impl(std::vector<PrefillPrompt> given) : prompts(std::move(given)
     }
   }
   in_use = std::make_unique<SessionsInUse>(all, "prefill");
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    for (Session::Impl* const s : sessions[i]) s->note_room(std::ssize(prompts[i].tokens));
+  }
   if (prompts.size() > 1 && !may_share(prompts)) {
     fail(ErrorCode::kUsage, "prefill: these {} prompts can't be computed together", prompts.size());
   }
@@ -115,6 +118,9 @@ bool Prefill::Impl::step() {
   if (!run->step()) return false;
   all[0]->parts.file->check_unchanged();  // if the file changed, the result may be wrong
   run->commit();
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    for (Session::Impl* const s : sessions[i]) s->note(prompts[i].tokens);
+  }
   in_use.reset();
   done = true;
   return true;

@@ -138,6 +138,8 @@ void Session::reset() {
   state().history.clear();
   state().in_history.clear();
   state().draft_states.clear();
+  state().text.clear();
+  state().draft_reader.reset();
   state().queries = {};
   state().trace = {};
   state().logits.clear();
@@ -160,6 +162,16 @@ void Session::Impl::add_to_history(int il, const RowState& source, std::span<con
   if (n == 0) return;
   history[il]->reserve(backend(), n, n + kHistoryGrowth);
   history[il]->append(backend(), source, first, n);
+}
+
+void Session::Impl::note_room(int64_t n) {
+  if (options.draft != Draft::model) return;
+  const size_t needed = text.size() + static_cast<size_t>(n);
+  if (needed > text.capacity()) text.reserve(std::max(needed, 2 * text.capacity()));
+}
+
+void Session::Impl::note(std::span<const int32_t> tokens) {
+  if (options.draft == Draft::model) text.insert(text.end(), tokens.begin(), tokens.end());
 }
 
 void Session::Impl::remember(int il) {
@@ -185,6 +197,7 @@ void Session::Impl::update_memory_stats() {
   stats.kv_bytes = meter.now;
   stats.query_bytes = queries.bytes();
   stats.history_bytes = history_meter.now;
+  stats.draft_bytes = draft_reader != nullptr ? draft_reader->session().stats().kv_bytes : 0;
   stats.kv_bytes_used = 0;
   for (const auto& layer : layers) stats.kv_bytes_used += layer->bytes_used();
 }

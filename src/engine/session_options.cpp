@@ -114,6 +114,10 @@ CheckedOptions check_session_options(const SessionOptions& options, const ModelI
          "{} self guesses with the rows that a policy keeps, and \"{}\" keeps all of them",
          OptionName("draft"), options.kv.name);
   }
+  if (options.draft == Draft::model && info.draft == nullptr) {
+    fail(ErrorCode::kUsage, "{} model needs a model that guesses: {}", OptionName("draft"),
+         OptionName("draft_model"));
+  }
   if (options.draft_min > options.draft_max) {
     fail(ErrorCode::kUsage, "{} is {}; it must be at most {}, which is {}", OptionName("draft_min"),
          options.draft_min, OptionName("draft_max"), options.draft_max);

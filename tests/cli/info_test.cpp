@@ -113,6 +113,9 @@ TEST(Info, TheRowsOfThePlanAddUp) {
   EXPECT_TRUE(contains(text({"--kv-refresh"}), "all rows, beside the kept"));
   EXPECT_TRUE(contains(text({"--draft", "self"}), "all rows, beside the kept"));
   EXPECT_FALSE(contains(text({}), "all rows, beside the kept"));
+  EXPECT_TRUE(contains(text({"--draft-model", needle_model()}), "the model that guesses"));
+  EXPECT_FALSE(contains(text({"--draft-model", needle_model(), "--draft", "off"}),
+                        "the model that guesses"));
 }
 
 // The lines are as wide as the longest name, and in a hostile file a name may be of any length.

@@ -49,7 +49,7 @@ TEST(OutputFiles, EveryOptionWithAFileIsKnownAsReadOrWritten) {
     read.insert(option.substr(option.rfind(' ') + 1));
   }
   EXPECT_EQ(read, (std::set<std::string>{
-                      "--api-key-file", "--chat-template", "--config",   "--data",
+                      "--api-key-file", "--chat-template", "--config",   "--data", "--draft-model",
                       "--file",         "--grammar-file",  "--haystack", "--json-schema-file",
                       "--load-cache",   "--model",         "--prompts",  "--snapshot-dir",
                       "--spill-dir",    "--template",      "--text",     "--texts",

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/decode/self_draft_length.h"
+#include "engine/decode/guess_length.h"
 #include "snapkv/generator.h"
 #include "tests/engine/session_support.h"
 #include "tests/support/expect_error.h"
@@ -246,7 +246,7 @@ TEST_F(SelfDraftTest, WhatItCannotDoIsRefused) {
 /// Tokens per second of an answer, beside those without guesses. A guess costs `guess` of a step
 /// that reads all rows, each checked token `slope` of it, and `right` of the guesses are right.
 double speedup(double guess, double slope, double right, double probability) {
-  SelfDraftLength length;
+  GuessLength length;
   StepTime checking;
   const std::vector<int32_t> random = generated_ids(60000, 1000, 3);
   size_t r = 0;
@@ -268,13 +268,13 @@ double speedup(double guess, double slope, double right, double probability) {
   return n_tokens / seconds;
 }
 
-TEST(SelfDraftLengthTest, GuessesWhereTheyPay) {
+TEST(GuessLengthTest, GuessesWhereTheyPay) {
   EXPECT_GT(speedup(0.25, 0.05, 0.95, 0.96), 2.1);  // 2.4 with seven guesses each time
   EXPECT_GT(speedup(0.45, 0.1, 0.95, 0.96), 1.35);
   EXPECT_GT(speedup(0.45, 0.1, 0.8, 0.6), 1.1);
 }
 
-TEST(SelfDraftLengthTest, LosesLittleWhereTheyDoNot) {
+TEST(GuessLengthTest, LosesLittleWhereTheyDoNot) {
   EXPECT_GT(speedup(0.9, 0.1, 0.95, 0.99), 0.98);
   EXPECT_GT(speedup(0.5, 0.1, 0.3, 0.9), 0.97);
   EXPECT_GT(speedup(0.5, 0.1, 0.0, 0.999), 0.97);

@@ -60,6 +60,38 @@ TEST(Scheduler, AllRowsCheckWhatKeptRowsGuess) {
   }
 }
 
+TEST(Scheduler, ASmallerModelGuessesForAnswersOfABatch) {
+  const auto guessing = Model::load({.path = model()->info().path,
+                                     .device = "cpu",
+                                     .compute = Compute::f32,
+                                     .n_threads = 1,
+                                     .draft_model = model()->info().path});
+  for (const Reuse reuse : {Reuse::off, Reuse::append}) {
+    Scheduler scheduler(guessing, options_of(reuse));
+    std::vector<Request> requests;
+    std::vector<std::shared_ptr<RequestUpdates>> answers;
+    for (int i = 0; i < 3; ++i) {
+      Request request = request_of(long_text(60 + 40 * i, i), 20);
+      request.ignore_eos = true;
+      requests.push_back(request);
+      request.session.draft = Draft::model;
+      request.session.draft_min = 3;
+      answers.push_back(scheduler.submit(request));
+    }
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const Result result = wait_for(*answers[i]);
+      ASSERT_FALSE(result.failure) << result.failure->message;
+      EXPECT_EQ(result.texts[0], alone(requests[i])) << i;
+      EXPECT_GT(result.ends[0].n_accepted, 0) << i;
+    }
+    expect_nothing_runs(scheduler);
+  }
+  Scheduler without(model(), options_of());
+  Request request = request_of(long_text(60), 20);
+  request.session.draft = Draft::model;
+  EXPECT_THROW(without.submit(request), Refused);
+}
+
 TEST(Scheduler, AllRowsAreTheAnswerOfAPolicyThatKeepsThem) {
   SchedulerOptions options = options_of();
   Scheduler scheduler(model(), options);

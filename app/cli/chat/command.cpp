@@ -38,7 +38,7 @@ void add_options(CLI::App& app, ChatCommandSettings& s) {
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
-  add_draft_options(app, s.cache);
+  add_draft_options(app, s.cache, s.model);
   add_sampler_options(app, s.sampler, s.seed);
   app.footer(
       "In the chat, /help lists the commands. Through a pipe every line is a message or a\n"

@@ -351,6 +351,9 @@ void ChatShell::stats(const std::string& text) {
     add("", fmt::format("and {} of uncompressed rows beside these",
                         format_bytes(stats.history_bytes)));
   }
+  if (stats.draft_bytes > 0) {
+    add("", fmt::format("and {} of the model that guesses", format_bytes(stats.draft_bytes)));
+  }
   if (session_.row_bytes() > 0) {
     add("", fmt::format("and {} of rows, for /regenerate, /edit and /undo",
                         format_bytes(session_.row_bytes())));

@@ -33,9 +33,7 @@ constexpr const char* kRotation = "positions are rotated as the model's file say
 constexpr const char* kOneDevice = "a model runs on one device as a whole (--device)";
 constexpr const char* kPinning = "start snapkv through taskset or numactl to choose its processors";
 constexpr const char* kPull = "snapkv pull fetches models, and prints the path for -m";
-constexpr const char* kNoDraft =
-    "there is no second model: --draft lookup guesses from the conversation, --draft self with the "
-    "rows that the policy keeps";
+constexpr const char* kDraftMax = "--draft-max is the most tokens that are guessed for a step";
 constexpr const char* kNotInteractive = "this command answers one prompt";
 constexpr const char* kNoLora = "adapters are not supported; merge them into the model's file";
 
@@ -140,8 +138,12 @@ constexpr LlamaFlag kFlags[] = {
     {{"-hff", "--hf-file"}, Action::refuse, kPull},
     {{"-hft", "--hf-token"}, Action::refuse, "snapkv pull reads the token from HF_TOKEN"},
     {{"-cl", "--cache-list"}, Action::refuse, "snapkv models lists the models on this machine"},
-    {{"-md", "--model-draft", "-ngld", "--draft-n"}, Action::refuse, kNoDraft},
-    {{"-ctkd", "-ctvd", "-td", "-cd"}, Action::refuse, kNoDraft},
+    {{"-md", "--model-draft"}, Action::rename, "--draft-model"},
+    {{"-cd", "--ctx-size-draft"}, Action::rename, "--draft-ctx"},
+    {{"-ngld", "--gpu-layers-draft", "--n-gpu-layers-draft"}, Action::refuse, kOneDevice},
+    {{"--draft-n"}, Action::refuse, kDraftMax},
+    {{"-ctkd", "-ctvd"}, Action::refuse, "the cache of --draft-model is f16"},
+    {{"-td", "--threads-draft"}, Action::refuse, "--draft-model has the threads of the model"},
 
     {{"--samplers", "--sampler-seq", "--sampling-seq"},
      Action::refuse,
@@ -176,7 +178,9 @@ constexpr LlamaFlag kFlags[] = {
     {{"--prompt-cache-all", "--prompt-cache-ro"},
      Action::refuse,
      "--save-cache writes and --load-cache reads a prompt's cache"},
-    {{"-lcs", "--lookup-cache-static", "-lcd", "--lookup-cache-dynamic"}, Action::refuse, kNoDraft},
+    {{"-lcs", "--lookup-cache-static", "-lcd", "--lookup-cache-dynamic"},
+     Action::refuse,
+     "--draft lookup guesses from the conversation itself"},
     {{"-lv", "--verbosity", "--log-verbosity"},
      Action::refuse,
      "--verbose prints the library's messages"},

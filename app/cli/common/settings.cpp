@@ -139,18 +139,32 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
   add_policy_options(command, settings);
   command.get_option("--kv-ratio")->excludes(command.get_option("--kv-budget"));
   add_table_options(command, session_option_table(), settings.session, kCacheGroup,
-                    {"n_ctx", "kv_policy", "decode_reserve", "draft", "draft_max", "draft_min"});
+                    {"n_ctx", "kv_policy", "decode_reserve", "draft", "draft_max", "draft_min",
+                     "draft_ctx"});
   command.get_option("--kv-memory")
       ->excludes(command.get_option("--kv-budget"))
       ->excludes(command.get_option("--kv-ratio"));
 }
 
-void add_draft_options(CLI::App& command, CacheSettings& settings) {
+void add_draft_options(CLI::App& command, CacheSettings& settings, ModelSettings& model) {
+  constexpr const char* kGroup = "Guessed tokens";
   settings.session.draft = Draft::lookup;
-  for (const char* name : {"draft", "draft_max", "draft_min"}) {
-    add_table_option(command, session_option_table(), name, settings.session)
-        ->group("Guessed tokens");
+  const CLI::Option* const draft =
+      add_table_option(command, session_option_table(), "draft", settings.session)->group(kGroup);
+  for (const char* name : {"draft_max", "draft_min"}) {
+    add_table_option(command, session_option_table(), name, settings.session)->group(kGroup);
   }
+  const OptionInfo& info = *model_option_table().find("draft_model");
+  add_table_option(command, info, OptionValue(std::string()),
+                   [&settings, &model, draft](const OptionValue& value) {
+                     model.draft_model = std::get<std::string>(value);
+                     if (!model.draft_model.empty() && draft->count() == 0) {
+                       settings.session.draft = Draft::model;
+                     }
+                   })
+      ->type_name("FILE")
+      ->group(kGroup);
+  add_table_option(command, session_option_table(), "draft_ctx", settings.session)->group(kGroup);
 }
 
 std::vector<SessionOptions> session_options(const CacheSettings& settings, int64_t n_ctx,

@@ -55,8 +55,9 @@ void add_device_options(CLI::App& command, ModelSettings& settings);
 void add_running_options(CLI::App& command, ModelSettings& settings);
 /// Adds the options for which rows are kept, and in what type.
 void add_cache_options(CLI::App& command, CacheSettings& settings);
-/// Adds the options for speculative decoding, which is then on by default.
-void add_draft_options(CLI::App& command, CacheSettings& settings);
+/// Adds the options for speculative decoding, which is then on by default: with a model that guesses
+/// if there is one, else by looking up.
+void add_draft_options(CLI::App& command, CacheSettings& settings, ModelSettings& model);
 void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed);
 
 /// The seed given by --seed; -1: a different one each time. Throws kUsage for other negative

@@ -53,7 +53,7 @@ void add_options(CLI::App& app, AskSettings& s) {
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
-  add_draft_options(app, s.cache);
+  add_draft_options(app, s.cache, s.model);
   app.remove_option(app.get_option("--kv-refresh"));
   add_sampler_options(app, s.sampler, s.seed);
   app.footer(

@@ -27,7 +27,7 @@ constexpr size_t kMemoryShare = 4;
 /// A hash of the options that change what a model computes; the others only say where and how fast.
 uint64_t key_of(const ModelOptions& options) {
   constexpr std::string_view kHarmless[] = {"model", "device", "weights", "n_threads",
-                                            "check_tensors"};
+                                            "check_tensors", "draft_model"};
   Fnv1a hash;
   for (const OptionInfo& info : model_option_table().infos()) {
     if (std::find(std::begin(kHarmless), std::end(kHarmless), info.name) != std::end(kHarmless)) {

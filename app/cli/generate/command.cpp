@@ -62,7 +62,7 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
-  add_draft_options(app, s.cache);
+  add_draft_options(app, s.cache, s.model);
   add_sampler_options(app, s.sampler, s.seed);
   s.grammar.add_options(app);
 }

@@ -241,6 +241,7 @@ Json kv_json(const RunReport& r) {
       {"recompressed", r.at_end.n_recompressed},
       {"query_bytes", r.at_end.query_bytes},
       {"history_bytes", r.at_end.history_bytes},
+      {"draft_bytes", r.at_end.draft_bytes},
       {"layers", layers},
   };
 }
@@ -317,6 +318,10 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
                    fmt::format("{}, which {}", format_bytes(end.history_bytes),
                                r.session.draft == Draft::self ? "check guesses of the kept ones"
                                                               : "later turns read"),
+                   colour);
+    }
+    if (end.draft_bytes > 0) {
+      text += line("draft model", fmt::format("{} of its own cache", format_bytes(end.draft_bytes)),
                    colour);
     }
     if (end.query_bytes > 0) text += recompress_line(r, colour);

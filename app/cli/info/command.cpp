@@ -43,7 +43,7 @@ InfoPlans make_plans(const InfoSettings& s, const ModelInfo& info) {
   options.kv = {.name = "full"};
   options.kv_memory = 0;
   options.kv_decode_limit = 0;
-  if (options.draft == Draft::self) options.draft = Draft::lookup;
+  if (options.draft == Draft::self) options.draft = Draft::lookup;  // there are no others
   plans.full = plan_memory(info, options, plans.n_tokens, plans.compute);
   plans.longest_full = longest_prompt(info, options, plans.free_memory, plans.compute);
   return plans;
@@ -81,7 +81,7 @@ Command add_info_command(CLI::App& root, const CommonSettings&) {
   add_model_options(*app, s->model);
   add_scaling_options(*app, s->model);
   add_cache_options(*app, s->cache);
-  add_draft_options(*app, s->cache);  // the memory of guesses is part of the plan
+  add_draft_options(*app, s->cache, s->model);  // the memory of guesses is part of the plan
   return {app, [s] { return run_info(*s); }};
 }
 

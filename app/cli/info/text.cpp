@@ -260,7 +260,8 @@ std::string plan_table(const ModelInfo& m, const InfoPlans& p, int width) {
   row("", "full cache", p.options.kv.name);
   for (const InfoPlanRow& r : plan_rows(p)) {
     const bool is_optional =
-        r.key == std::string_view("queries") || r.key == std::string_view("kv_history");
+        r.key == std::string_view("queries") || r.key == std::string_view("kv_history") ||
+        r.key == std::string_view("draft");
     if (is_optional && r.full == 0 && r.kept == 0) continue;
     row(r.label, format_bytes(r.full), format_bytes(r.kept));
   }
@@ -326,6 +327,7 @@ std::vector<InfoPlanRow> plan_rows(const InfoPlans& p) {
           {"kv_kept", "KV kept, all layers", f.kv_kept, k.kv_kept},
           {"queries", "queries for --kv-decode-limit", f.queries, k.queries},
           {"kv_history", "all rows, beside the kept", f.kv_history, k.kv_history},
+          {"draft", "the model that guesses", f.draft, k.draft},
           {"logits", "logits", f.logits, k.logits},
           {"scores", "scores of one layer's rows", f.scores, k.scores},
           {"kernels", "work space of kernels", f.kernels, k.kernels},

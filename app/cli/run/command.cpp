@@ -138,6 +138,9 @@ int run_run(RunSettings s, const CommonSettings& common) {
          words.documents.front());
   }
   g.model.path = find_or_pull_model(s.model, common);
+  if (!g.model.draft_model.empty()) {
+    g.model.draft_model = find_or_pull_model(g.model.draft_model, common);
+  }
   const auto stored =
       std::find_if(words.documents.begin(), words.documents.end(), is_stored_document);
   if (stored != words.documents.end()) {
@@ -203,7 +206,7 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
   add_long_option(*app, g.long_mode);
   add_running_options(*app, g.model);
   add_cache_options(*app, g.cache);
-  add_draft_options(*app, g.cache);
+  add_draft_options(*app, g.cache, g.model);
   add_sampler_options(*app, g.sampler, g.seed);
   return {app, [s, &common] { return run_run(*s, common); }};
 }

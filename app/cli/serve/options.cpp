@@ -143,7 +143,7 @@ void add_serve_options(CLI::App& app, ServeSettings& s) {
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
-  add_draft_options(app, s.cache);
+  add_draft_options(app, s.cache, s.model);
   // here the server's memory option and --reuse take their place
   app.remove_option(app.get_option("--kv-memory"));
   app.remove_option(app.get_option("--kv-refresh"));

@@ -52,7 +52,7 @@ SnapshotRequest read_prompt_request(const std::string& path, const std::string& 
   request.grammar = request.call_grammar = nullptr;
   request.make_watch = nullptr;
   request.is_for_others = true;
-  if (request.session.draft == Draft::self) request.session.draft = Draft::off;
+  request.session.draft = Draft::off;
   prompt.notes = prompt_notes(request.prompt.tokens);
   return prompt;
 }

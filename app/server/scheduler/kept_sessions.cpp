@@ -107,7 +107,7 @@ std::optional<KeptSession> KeptSessions::take(int64_t id) {
 
 size_t session_bytes(const Session& session) {
   const SessionStats& stats = session.stats();
-  return stats.kv_bytes + stats.query_bytes + stats.history_bytes +
+  return stats.kv_bytes + stats.query_bytes + stats.history_bytes + stats.draft_bytes +
          session.logits().size() * sizeof(float);
 }
 

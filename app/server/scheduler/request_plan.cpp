@@ -76,7 +76,7 @@ RequestPlan plan_with(const Model& model, const Request& request, int64_t n_own)
   const auto n = static_cast<size_t>(request.n);
   const int64_t beyond = std::max<int64_t>(0, plan.paid_tokens - request.session.decode_reserve);
   const size_t logits = static_cast<size_t>(info.n_vocab) * sizeof(float);
-  const size_t kept = memory.kv_kept + memory.kv_history + memory.queries + kLogitCopies * logits;
+  const size_t kept = memory.kv_kept + memory.kv_history + memory.queries + memory.draft + kLogitCopies * logits;
   plan.running_bytes = n * kept + static_cast<size_t>(beyond) * token_bytes(model, request);
   plan.reading_bytes = memory.packed_weights + memory.hidden_states + memory.activations +
                        memory.logits + memory.scores + memory.kernels;

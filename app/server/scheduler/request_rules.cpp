@@ -14,6 +14,7 @@ void RequestRules::complete(Request& request) const {
   session.kv_type = own.kv_type;
   session.chunk = own.chunk;
   session.n_ctx = own.n_ctx;
+  session.draft_ctx = own.draft_ctx;
   session.spill_dir = own.spill_dir;
   session.memory_limit = 0;  // kv_memory takes the place of this limit
   session.kv_refresh = false;

@@ -28,6 +28,7 @@ struct Model::Impl {
   std::optional<WeightPages> weight_pages;  // not movable, so it is constructed in place
   std::unique_ptr<Tokenizer> tokenizer;
   std::shared_ptr<const Architecture> architecture;
+  std::shared_ptr<const Model> draft_model;  // null: none
   std::once_flag fingerprinted;
   uint64_t fingerprint = 0;
 

@@ -8,6 +8,7 @@
 #include "cache/layer_state.h"
 #include "cache/recurrent_state.h"
 #include "engine/core/answer_trace.h"
+#include "engine/core/draft_reader.h"
 #include "engine/core/logit_rows.h"
 #include "engine/core/model_impl.h"
 #include "engine/core/query_ring.h"
@@ -54,6 +55,11 @@ struct Session::Impl {
   // first guess, or if there are no such layers.
   std::vector<std::unique_ptr<RecurrentState>> draft_states;  // [n_layer]
 
+  // With Draft::model: the tokens read, except those of a loaded file, and the model that reads along;
+  // null before the first guess.
+  std::vector<int32_t> text;
+  std::unique_ptr<DraftReader> draft_reader;
+
   int64_t n_run = 0;     // tokens of the last decode step, which keep_decoded() can still forget
   LogitRows run_logits;  // [1 + n_run, n_vocab] if n_run > 1: before the step and after each token
 
@@ -90,6 +96,9 @@ struct Session::Impl {
   void add_to_history(int il, const RowState& source, std::span<const int32_t> first);
   /// Adds the rows of layer il that decoding appended, if the layer has a history.
   void remember(int il);
+  /// Notes that tokens were read, for whoever reads along; note_room() before it may run out of memory.
+  void note_room(int64_t n);
+  void note(std::span<const int32_t> tokens);
   /// Updates the byte counts in stats.
   void update_memory_stats();
 };

@@ -51,13 +51,15 @@ void reserve_rows(Session::Impl& s, int32_t n) {
 void prepare(Session::Impl& s, int64_t n_tokens) {
   const int64_t n_vocab = s.architecture().config().n_vocab;
   if (s.trace && n_tokens > s.trace.room()) vote_pending(s);
+  s.note_room(n_tokens);
   prepare_rows(s, n_tokens);
   s.logits.reserve(s.backend(), n_vocab);
   if (n_tokens > 1) s.run_logits.reserve(s.backend(), (n_tokens + 1) * n_vocab);
 }
 
-/// Notes that a session has read n more tokens, with their logits [n, n_vocab].
-void advance(Session::Impl& s, std::span<const float> logits, int64_t n, double seconds) {
+/// Notes that a session has read these tokens, with their logits [n, n_vocab].
+void advance(Session::Impl& s, StepTokens tokens, std::span<const float> logits, double seconds) {
+  const int64_t n = std::ssize(tokens);
   const int64_t n_vocab = s.architecture().config().n_vocab;
   if (n > 1) {
     const std::span<const float> before = s.logits.values().last(n_vocab);
@@ -66,6 +68,7 @@ void advance(Session::Impl& s, std::span<const float> logits, int64_t n, double 
   s.logits.assign(s.backend(), logits.last(n_vocab));
   s.n_run = n > 1 ? n : 0;
   s.n_past += n;
+  s.note(tokens);
   if (s.queries) s.queries.advance(n);
   if (s.trace) s.trace.advance(n);
   s.stats.n_decoded += n;
@@ -155,7 +158,7 @@ void decode_step(std::span<Session::Impl* const> sessions, std::span<const StepT
   int64_t begin = 0;
   for (size_t i = 0; i < sessions.size(); ++i) {
     const int64_t n_tokens = std::ssize(tokens[i]);
-    advance(*sessions[i], rows.subspan(begin * n_vocab, n_tokens * n_vocab), n_tokens, seconds);
+    advance(*sessions[i], tokens[i], rows.subspan(begin * n_vocab, n_tokens * n_vocab), seconds);
     sessions[i]->stats.last_step = {n, std::ssize(sessions), seconds};
     begin += n_tokens;
   }
@@ -188,6 +191,7 @@ int64_t keep_decoded(Session::Impl& s, int64_t n) {
   if (s.trace) s.trace.pop(n_forgotten);
   s.n_run = n;
   s.n_past -= n_forgotten;
+  s.text.resize(s.text.size() - std::min(s.text.size(), static_cast<size_t>(n_forgotten)));
   s.stats.n_decoded -= n_forgotten;
   s.update_memory_stats();
   return n;

@@ -9,7 +9,7 @@
 #include "base/timer.h"
 #include "engine/decode/draft_length.h"
 #include "engine/decode/lookup_draft.h"
-#include "engine/decode/self_draft_length.h"
+#include "engine/decode/guess_length.h"
 #include "snapkv/grammar.h"
 
 namespace snapkv {
@@ -65,15 +65,15 @@ class Generator::Drafter {
     step.insert(step.end(), guess.tokens.begin(), guess.tokens.begin() + n);
     return n;
   }
-  /// Whether the kept rows shall make another guess.
+  /// Whether the kept rows, or the smaller model, shall make another guess.
   bool more(std::span<const GuessedToken> guesses, int64_t n_guessing, int64_t least, int64_t most,
             const std::vector<int32_t>& step) {
     const int64_t n = std::ssize(guesses);
-    if (kind_ != Draft::self || n >= std::min(most, room(step))) return false;
+    if (kind_ == Draft::lookup || n >= std::min(most, room(step))) return false;
     const bool pays = self_.more(guesses, n_sessions_, n_guessing, length_.time());
     return pays || n < least;
   }
-  /// Adds what the kept rows have guessed, n_guessing sequences at a time on average, in n_steps
+  /// Adds what they have guessed, n_guessing sequences at a time on average, in n_steps
   /// steps of so many seconds.
   void take(std::vector<GuessedToken> guesses, double n_guessing, int64_t n_steps, double seconds,
             std::vector<int32_t>& step) {
@@ -88,7 +88,7 @@ class Generator::Drafter {
     n_others_ = step.n_tokens - n_own;
     n_sessions_ = step.n_sessions;
     length_.learn(step.n_tokens, step.seconds, guesses_.empty() ? n_guessed : 0, n_right);
-    if (kind_ != Draft::self) return;
+    if (kind_ == Draft::lookup) return;
     self_.learn(guesses_, guesses_.empty() ? 0 : n_right, guess_seconds_, step.n_sessions,
                 step.seconds, length_.time());
   }
@@ -105,8 +105,8 @@ class Generator::Drafter {
   const Draft kind_;
   LookupDraft lookup_;
   DraftLength length_;
-  SelfDraftLength self_;
-  std::vector<GuessedToken> guesses_;  // of the kept rows, in this step
+  GuessLength self_;
+  std::vector<GuessedToken> guesses_;  // that were not looked up, in this step
   double guess_seconds_ = 0;           // that they took
   // in the last step
   int64_t n_others_ = 0;  // tokens of other answers
@@ -188,7 +188,8 @@ void Generator::guess(std::span<Generator* const> answers) {
   std::vector<Session*> sessions;
   std::vector<StepTokens> steps;
   for (Generator* const answer : answers) {
-    if (answer->session_.options().draft != Draft::self || !answer->must_read()) continue;
+    const Draft draft = answer->session_.options().draft;
+    if (draft == Draft::off || draft == Draft::lookup || !answer->must_read()) continue;
     if (answer->has_step_) continue;
     answer->begin_step();
     if (answer->n_guessed_ > 0 || answer->most_guesses() <= 0) continue;

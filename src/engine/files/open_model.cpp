@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "engine/files/open_model.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "huggingface/folder.h"
 #include "model/rotation.h"
@@ -34,6 +36,16 @@ GgufFile open_model(const ModelOptions& model, const ReadOptions& options) {
     scale_positions_by_yarn(file, model.yarn_factor, model.yarn_orig_ctx);
   }
   return file;
+}
+
+ModelOptions draft_model_options(const ModelOptions& model) {
+  ModelOptions options = model;
+  options.path = std::exchange(options.draft_model, {});
+  options.progress = {};
+  options.rope_scaling = RopeScaling::automatic;
+  options.yarn_factor = 0;
+  options.yarn_orig_ctx = 0;
+  return options;
 }
 
 }  // namespace snapkv

@@ -15,5 +15,7 @@ GgufFile open_model(const std::string& path, const ReadOptions& options = {});
 /// The same, with the metadata that ModelOptions::rope_scaling and the like replace. Throws kUsage
 /// where they can't work for this model.
 GgufFile open_model(const ModelOptions& model, const ReadOptions& options);
+/// The options that ModelOptions::draft_model is loaded with.
+ModelOptions draft_model_options(const ModelOptions& model);
 
 }  // namespace snapkv

@@ -227,6 +227,8 @@ std::string Session::load(const SavedSessionFile& opened) {
   s.trace = {};
   s.logits = std::move(logits);
   s.n_past = file.saved.n_past;
+  s.text.clear();
+  s.draft_reader.reset();
   s.n_run = 0;
   s.stats = std::move(stats);
   s.meter.peak = s.meter.now;

@@ -7,6 +7,7 @@
 #include "base/available_memory.h"
 #include "base/error.h"
 #include "cache/layer_state.h"
+#include "engine/core/draft_reader.h"
 #include "engine/core/kv_types.h"
 #include "engine/core/option_range.h"
 #include "engine/plan/rehearsal.h"
@@ -14,6 +15,22 @@
 #include "policy/policy.h"
 
 namespace snapkv {
+namespace {
+
+/// What the model that guesses takes beside a session of these options.
+size_t draft_bytes(const ModelInfo& info, const SessionOptions& options,
+                   const DeviceTraits& device) {
+  if (options.draft != Draft::model) return 0;
+  const SessionOptions own = draft_reader_options(*info.draft, options);
+  const MemoryPlan plan = plan_prompt({.info = *info.draft,
+                                       .sessions = {&own, 1},
+                                       .n_tokens = draft_reader_tokens(*info.draft, options),
+                                       .guesses = true},
+                                      device);
+  return plan.total() - plan.weights;
+}
+
+}  // namespace
 
 MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device) {
   const ModelInfo& info = prompt.info;
@@ -36,9 +53,12 @@ MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device) 
                 .sessions = sessions,
                 .n_tokens = prompt.n_tokens,
                 .n_logits = prompt.n_logits,
-                .hidden_place = in_file ? HiddenStates::Place::file : prompt.hidden_place},
+                .hidden_place = in_file ? HiddenStates::Place::file : prompt.hidden_place,
+                .guesses = prompt.guesses},
                traits);
   plan.weights = info.weight_bytes;
+  if (info.draft != nullptr) plan.weights += info.draft->weight_bytes;
+  for (const SessionOptions& options : sessions) plan.draft += draft_bytes(info, options, device);
   plan.kv_full = info.spec->full_bytes(first.kv_type, prompt.n_tokens);
   plan.budget = Policy::make(first.kv)->budget_for(prompt.n_tokens);
   return plan;

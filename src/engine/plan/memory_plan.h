@@ -18,6 +18,7 @@ struct PlannedPrompt {
   int64_t n_tokens = 0;
   int64_t n_logits = 1;
   HiddenStates::Place hidden_place = HiddenStates::Place::memory;  // without spill_dir
+  bool guesses = false;  // whether its sessions then read guesses, which they forget again
 };
 /// As plan_memory(), of which this is the general form. `device.asked` is the model's.
 MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device);

@@ -142,7 +142,9 @@ HiddenStates::Place find_place(std::span<Session::Impl* const> sessions, int64_t
        n, mib(needed()), mib(plan.hidden_states), mib(plan.kv_scratch), mib(plan.kv_kept),
        mib(plan.activations), mib(plan.packed_weights), mib(plan.logits), mib(plan.scores),
        mib(plan.kernels),
-       plan.kv_history > 0 ? fmt::format(", KV kept for later turns {}", mib(plan.kv_history)) : "",
+       (plan.kv_history > 0 ? fmt::format(", KV kept for later turns {}", mib(plan.kv_history))
+                            : "") +
+           (plan.draft > 0 ? fmt::format(", the model that guesses {}", mib(plan.draft)) : ""),
        mib(limit), marked(whose), marked(advice));
 }
 
@@ -176,6 +178,9 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.releases_weights = plan.packed && !plan.packed_at_use && plan.n_tokens >= kReleaseMinTokens;
   const int64_t n_held = options.on_logits ? std::min(kOutputRows, plan.n_logits) : plan.n_logits;
   MemoryPlan memory = plan_turn(sessions, n, options.compress, n_held);
+  for (const Session::Impl* s : sessions) {
+    memory.draft -= std::min(memory.draft, s->stats.draft_bytes);  // it is there already
+  }
   if (options.prefix != nullptr) {  // the prefix's rows are not computed again
     const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, n_held);
     memory.hidden_states = read.hidden_states;

@@ -49,7 +49,7 @@ class Rehearsal {
   MemoryPlan run() {
     read();
     for (const auto& session : sessions_) {
-      if (session->options.draft == Draft::self) {
+      if (session->options.draft == Draft::self || prompt_.guesses) {
         prepare_guesses(*session, session->most_step_tokens());
       }
       count_kept(*session);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// SelfDraftLength: for how long the kept rows should guess (Draft::self). A guess costs a step over
-// few rows and a part of the step that checks it, and saves a step over all rows if it and all
-// before it are right. How often guesses of each probability are right, and what they cost, is
-// learned from the answer's own steps.
+// GuessLength: for how long the kept rows (Draft::self) or a smaller model (Draft::model) should
+// guess. A guess costs a step over few rows, or one of that model, and a part of the step that
+// checks it, and saves a step of the model over all rows if it and all before it are right. How
+// often guesses of each probability are right, and what they cost, is learned from the answer's own
+// steps.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 
 namespace snapkv {
 
-class SelfDraftLength {
+class GuessLength {
  public:
   /// Whether to make another guess after `guesses`. `checking`: times of steps that read all rows,
   /// in which n_sessions sequences take part. n_guessing of them guess together.

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-#include "engine/decode/self_draft_length.h"
+#include "engine/decode/guess_length.h"
 
 #include <algorithm>
 
 namespace snapkv {
 
-void SelfDraftLength::Share::add(bool right) {
+void GuessLength::Share::add(bool right) {
   constexpr double kForget = 0.96;
   n = kForget * n + (right ? 1 : 0);
   of = kForget * of + 1;
 }
 
-size_t SelfDraftLength::range_of(float probability) {
+size_t GuessLength::range_of(float probability) {
   return std::upper_bound(kBounds.begin(), kBounds.end(), probability) - kBounds.begin();
 }
 
-bool SelfDraftLength::more(std::span<const GuessedToken> guesses, int64_t n_sessions,
+bool GuessLength::more(std::span<const GuessedToken> guesses, int64_t n_sessions,
                            int64_t n_guessing, const StepTime& checking) {
   if (!checking.known()) return false;             // the first step shows what one costs,
   if (!guessing_.known()) return guesses.empty();  // and the first guess too
@@ -37,7 +37,7 @@ bool SelfDraftLength::more(std::span<const GuessedToken> guesses, int64_t n_sess
   return tries;
 }
 
-void SelfDraftLength::learn(std::span<const GuessedToken> guesses, int64_t n_right,
+void GuessLength::learn(std::span<const GuessedToken> guesses, int64_t n_right,
                             double guess_seconds, int64_t n_sessions, double seconds,
                             const StepTime& checking) {
   // of the guesses after the first wrong one nothing is known
