@@ -132,6 +132,7 @@ constexpr std::string_view kUncommon[] = {
     "--draft-max",
     "--draft-min",
     "--draft-ctx",
+    "--attention-share",
     "--compute",
     "--weights",
     "--cpu-target",

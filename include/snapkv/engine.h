@@ -225,6 +225,16 @@ enum class Draft {
   model,
 };
 
+/// What a prompt's tokens attend to while it is read.
+enum class PromptAttention {
+  dense,  ///< all tokens before them
+  /// In long prompts, for each 128 tokens the blocks of 128 that matter to them, chosen by the
+  /// blocks' mean keys (FlashPrefill, arXiv 2603.06199; XAttention, arXiv 2503.16428), the first and
+  /// the last ones always. The prompt's last 128 tokens, or the policy's window if that is longer,
+  /// attend to all. Faster and not exact. CPU only.
+  sparse,
+};
+
 struct SessionOptions {
   /// The most tokens, prompt and answer, up to kMostTokens; 0: the model's n_ctx_train.
   int64_t n_ctx = 0;
@@ -259,6 +269,10 @@ struct SessionOptions {
   /// mixture of experts up to 2048, so that an expert, whose weights are read for each chunk, gets
   /// about 64 of them.
   int64_t chunk = 0;
+  PromptAttention prefill_attention = PromptAttention::dense;
+  /// With PromptAttention::sparse: the share of each head's attention, as the mean keys tell it, that
+  /// the chosen blocks have together; 0.1 to 1.
+  double attention_share = 0.9;
   /// Rows allocated at once for generated tokens, 1 to kMostReserve.
   int64_t decode_reserve = 256;
   /// What a Generator guesses by. Memory for the steps is planned; a step of several tokens is read

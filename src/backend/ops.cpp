@@ -405,6 +405,8 @@ bool attention_prefill(const Backend& backend, const PrefillAttention& a) {
   SNAPKV_CHECK(std::ssize(a.n_past) == n_head_kv && all_within(a.n_past, 0, a.k.shape[1] - n));
   SNAPKV_CHECK(is_activation(backend, a.out, {n, n_head, a.v.shape[2]}));
   SNAPKV_CHECK(is_variant(a.variant, n_head));
+  SNAPKV_CHECK(a.sparse.share >= 0.0f && a.sparse.share <= 1.0f && a.sparse.n_dense >= 0);
+  SNAPKV_CHECK(!a.sparse.on() || a.variant.window == 0);
   return a.out.numel() > 0;
 }
 

@@ -157,6 +157,23 @@ struct AttentionVariant {
   Tensor sinks = {};
 };
 
+/// Sparse attention: a block of queries attends to some blocks of keys only, chosen by the mean keys
+/// of blocks (FlashPrefill, arXiv 2603.06199; the share as in XAttention, arXiv 2503.16428).
+/// Query block I has queries [128 I, 128 I + 128) of the chunk. It sees rows up to its last query's
+/// own, in blocks b of 128 from row 0 on. With m[b] the mean of the block's keys that it sees, and
+/// score' the score with softcap,
+///   M[h, b] = mean over t in I of softmax_b(score'(scale * q[t, h] . m[b])).
+/// Chosen are block 0, the blocks from two before that of I's first own row on, and of the others
+/// those with the highest max over the group's heads of M[h, b] (ties: the lower b), as few as let
+/// the chosen blocks' M[h, b] sum up to `share` for each head h of the group.
+struct SparseAttention {
+  static constexpr int64_t kBlock = 128;
+  static constexpr int64_t kLocalBlocks = 2;
+  float share = 0.0f;   // up to 1; 0: all rows are seen
+  int64_t n_dense = 0;  // a query block that has one of so many last queries sees all rows
+  bool on() const { return share > 0.0f; }
+};
+
 /// Causal attention of a chunk of queries over the rows of one layer (uncompressed during prefill).
 /// Query t sees rows [0, n_past[h] + t] of head h, or the last variant.window of them. The chunk's
 /// own keys are already stored at rows n_past[h] ... n_past[h] + n - 1.
@@ -169,6 +186,7 @@ struct PrefillAttention {
   float scale = 1.0f;
   Tensor out;  // [n, n_head, value_dim] f32 or compute dtype
   AttentionVariant variant = {};
+  SparseAttention sparse = {};  // without a window; not on CUDA
 };
 
 /// Consecutive rows of one sequence, and its state before and after them.

@@ -144,6 +144,18 @@ const OptionTable<SessionOptions>& session_option_table() {
                                   "mixtures of experts up to 2048",
                           .least = 0,
                           .most = kMostChunk}),
+       word_option(&O::prefill_attention,
+                   {.name = "prefill_attention",
+                    .help = "What tokens of a long prompt attend to; dense: all before them; "
+                            "sparse: the blocks of 128 that matter to them, faster and not exact, "
+                            "CPU only"},
+                   {"dense", "sparse"}),
+       option(&O::attention_share,
+              {.name = "attention_share",
+               .help = "With sparse attention, the share of each head's attention that the chosen "
+                       "blocks are to have",
+               .least = 0.1,
+               .most = 1}),
        option(&O::decode_reserve, {.name = "decode_reserve",
                                    .help = "Rows allocated at once for generated tokens",
                                    .least = 1,

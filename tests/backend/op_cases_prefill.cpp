@@ -24,12 +24,15 @@ struct Prefill {
   Variant variant = {};
   int64_t value_dim = 0;  // 0: head_dim
   bool v_in_k = false;    // values are the last ones of the keys
+  SparseAttention sparse = {};
 
   std::string name() const {
     const std::string values = value_dim > 0 ? fmt::format(" and {}", value_dim) : "";
-    return fmt::format("{} after {} x {} x {} x {}{}{} {}{}", n, n_past[0], n_head_kv, n_group,
+    const std::string share =
+        sparse.on() ? fmt::format(" share {} but {}", sparse.share, sparse.n_dense) : "";
+    return fmt::format("{} after {} x {} x {} x {}{}{} {}{}{}", n, n_past[0], n_head_kv, n_group,
                        head_dim, values, v_in_k ? " of these" : "", snapkv::name(kv),
-                       variant.name());
+                       variant.name(), share);
   }
   int64_t n_value() const { return value_dim > 0 ? value_dim : head_dim; }
   int64_t capacity() const { return *std::max_element(n_past.begin(), n_past.end()) + n; }
@@ -77,7 +80,8 @@ PrefillAttention arguments(const Prefill& s, const PrefillTensors& t) {
           s.n_past,
           1.0f / std::sqrt(static_cast<float>(s.head_dim)),
           t.out,
-          s.variant.on(t.sinks)};
+          s.variant.on(t.sinks),
+          s.sparse};
 }
 
 Results run(const Place& at, const Prefill& s) {
@@ -141,9 +145,36 @@ Results run_before_nan(const Place& at, const Prefill& s) {
 }
 
 OpCase& add(OpCases& cases, const Prefill& s) {
-  return of_head_dim(s.head_dim, cases.emplace_back(
-                                     s.name(), [=](const Place& at) { return run(at, s); },
-                                     [=](const Place& at) { return prefill_bound(at, s.kv); }));
+  OpCase& added = cases.emplace_back(
+      s.name(), [=](const Place& at) { return run(at, s); },
+      [=](const Place& at) { return prefill_bound(at, s.kv); });
+  return of_head_dim(s.head_dim, s.sparse.on() ? added.not_on_cuda() : added);
+}
+
+/// Some blocks are chosen of keys whose scores spread, so that another choice is another result.
+void add_sparse(OpCases& cases) {
+  const auto with = [](Prefill s, float share, int64_t n_dense = 0) {
+    s.sparse = {.share = share, .n_dense = n_dense};
+    return s;
+  };
+  for (const DType kv : kKvTypes) {
+    add(cases, with({130, 1, 2, 16, {900}, kv, 4.0f}, 0.5f));
+    add(cases, with({200, 2, 3, 64, {1500, 700}, kv, 4.0f}, 0.6f)).only_fast();
+  }
+  for (const float share : {0.01f, 0.3f, 0.9f, 0.999f}) {
+    add(cases, with({140, 2, 2, 32, {1001, 640}, DType::f16, 4.0f}, share)).only_fast();
+  }
+  add(cases, with({256, 1, 2, 24, {1100}, DType::f16, 4.0f}, 0.3f, 1)).only_fast();
+  add(cases, with({256, 1, 2, 24, {1100}, DType::f16, 4.0f}, 0.3f, 200)).only_fast();
+  add(cases, with({20, 2, 2, 128, {2500, 3}, DType::bf16, 4.0f}, 0.4f)).only_fast();
+  add(cases, with({20, 1, 2, 264, {1300}, DType::f16, 4.0f}, 0.4f)).only_fast();
+  add(cases, with({9, 1, 4, 48, {1300}, DType::f16, 4.0f, {}, 32, true}, 0.4f)).only_fast();
+  add(cases, with({40, 2, 2, 64, {1500, 800}, DType::f16, 4.0f, {0, 2.0f, true}}, 0.4f)).only_fast();
+  // all blocks are those of attention to all rows, bit by bit
+  const Prefill all{140, 2, 2, 64, {1500, 700}, DType::f16, 3.0f};
+  add(cases, all).equals([=](const Place& at) {
+    return run(at, at.is_cuda() ? all : with(all, 1.0f));
+  }).only_fast();
 }
 
 void add_prefill_shapes(OpCases& cases) {
@@ -278,6 +309,7 @@ OpCases attention_prefill_cases() {
     add(cases, large).equals([=](const Place& at) { return run_in_chunks(at, large); }).only_fast();
   }
   for (const DType kv : kKvTypes) add(cases, {150, 2, 3, 64, {700, 37}, kv}).only_fast();
+  add_sparse(cases);
   const auto mean = [](const Place& at) -> Results {  // equal scores
     const Prefill s{2, 1, 1, 32, {1500}, DType::f32};
     const TestTensor values({1, 1502, 32}, std::vector<float>(1502 * 32, 0.75f));

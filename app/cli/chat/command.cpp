@@ -131,7 +131,7 @@ int run_chat(const ChatCommandSettings& given, const CommonSettings& common) {
   ChatShell shell(chat, *reader, progress, s.cache, s.n_ctx);
   if (s.store && !s.documents.empty()) {
     chat.set_store(std::make_unique<DocumentRows>(
-        *s.store, model, s.model, names_of(s.documents),
+        *s.store, model, s.model, s.cache.session, names_of(s.documents),
         [&shell](const std::string& text) { shell.note_while_reading(text); }));
   }
   for (const std::string& path : s.documents) shell.add_document(path);

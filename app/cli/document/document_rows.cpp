@@ -25,7 +25,7 @@ constexpr int64_t kLeastUsed = 32;
 constexpr size_t kMemoryShare = 4;
 
 /// A hash of the options that change what a model computes; the others only say where and how fast.
-uint64_t key_of(const ModelOptions& options) {
+uint64_t key_of(const ModelOptions& options, const SessionOptions& session) {
   constexpr std::string_view kHarmless[] = {"model", "device", "weights", "n_threads",
                                             "check_tensors", "draft_model"};
   Fnv1a hash;
@@ -34,6 +34,9 @@ uint64_t key_of(const ModelOptions& options) {
       continue;
     }
     hash.add(info.name + "=" + value_text(model_option_table().get(options, info.name)) + ";");
+  }
+  if (session.prefill_attention != PromptAttention::dense) {
+    hash.add(fmt::format("attention_share={};", session.attention_share));
   }
   return hash.value();
 }
@@ -81,10 +84,11 @@ bool is_of_file(const Error& error) {
 }
 
 DocumentRows::DocumentRows(const StoreSettings& settings, std::shared_ptr<const Model> model,
-                           const ModelOptions& model_options, std::string name, NoteFn note)
+                           const ModelOptions& model_options, const SessionOptions& session,
+                           std::string name, NoteFn note)
     : settings_(settings),
       model_(std::move(model)),
-      options_key_(key_of(model_options)),
+      options_key_(key_of(model_options, session)),
       name_(std::move(name)),
       note_(std::move(note)),
       folder_(StoredDocuments::default_folder()) {}

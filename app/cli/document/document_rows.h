@@ -42,9 +42,11 @@ class DocumentRows {
   /// Shows a line for the user.
   using NoteFn = std::function<void(const std::string& text)>;
 
-  /// `name`: what notes call the documents. `model_options`: those that the model was loaded with.
+  /// `name`: what notes call the documents. `model_options`: those that the model was loaded with;
+  /// `session`: those of the sessions that read.
   DocumentRows(const StoreSettings& settings, std::shared_ptr<const Model> model,
-               const ModelOptions& model_options, std::string name, NoteFn note);
+               const ModelOptions& model_options, const SessionOptions& session, std::string name,
+               NoteFn note);
 
   /// Names the documents by the tokens of a prompt that holds nothing else. Until this has been
   /// called, and for documents that are read as fast as they are loaded, the functions below find

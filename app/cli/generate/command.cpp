@@ -118,7 +118,8 @@ std::optional<DocumentRows> store_of(const GenerateSettings& s, const PromptText
                                      const std::shared_ptr<const Model>& model,
                                      const RunReport& report, ProgressDisplay& progress) {
   if (!s.store || prompt.document_bytes == 0) return std::nullopt;
-  DocumentRows store(*s.store, model, s.model, s.documents, [&progress](const std::string& text) {
+  DocumentRows store(*s.store, model, s.model, s.cache.session, s.documents,
+                     [&progress](const std::string& text) {
     progress.clear();
     write_stderr("snapkv: " + text + "\n");
   });

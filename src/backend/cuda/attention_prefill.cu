@@ -26,6 +26,7 @@
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/prefill_mma.cuh"
 #include "backend/cuda/prefill_plain.cuh"
+#include "base/check.h"
 #include "snapkv/error.h"
 
 namespace snapkv::cuda {
@@ -209,6 +210,7 @@ void run(Context& ctx, const PrefillArguments& a, int longest) {
 }  // namespace
 
 void attention_prefill(Context& ctx, const PrefillAttention& t) {
+  SNAPKV_CHECK(!t.sparse.on());
   const int64_t element = t.k.stride[2];
   const int32_t n_past = *std::max_element(t.n_past.begin(), t.n_past.end());
   PrefillArguments a{};

@@ -46,7 +46,9 @@ void check_sessions(std::span<Session::Impl* const> sessions, int64_t n) {
       fail(ErrorCode::kUsage, "prefill_many: session {} is not empty or is there twice", i);
     }
     if (s.model != first.model || s.options.kv_type != first.options.kv_type ||
-        s.options.chunk != first.options.chunk || s.options.spill_dir != first.options.spill_dir) {
+        s.options.chunk != first.options.chunk || s.options.spill_dir != first.options.spill_dir ||
+        s.options.prefill_attention != first.options.prefill_attention ||
+        s.options.attention_share != first.options.attention_share) {
       fail(ErrorCode::kUsage, "prefill_many: session {} differs from session 0 in more than kv", i);
     }
     check_rotation(s, first, i);
@@ -67,6 +69,10 @@ void check_options(const Session::Impl& first, const PrefillOptions& options) {
   if (first.backend().is_device() && first.options.kv_refresh) {
     fail(ErrorCode::kUsage, "{} is for the CPU; on a GPU a later turn sees what was kept",
          OptionName("kv_refresh"));
+  }
+  if (first.backend().is_device() &&
+      first.options.prefill_attention == PromptAttention::sparse) {
+    fail(ErrorCode::kUsage, "{} sparse is for the CPU", OptionName("prefill_attention"));
   }
   if (first.backend().is_device() && first.options.draft == Draft::self) {
     fail(ErrorCode::kUsage, "{} self is for the CPU; a GPU has lookup", OptionName("draft"));
@@ -172,6 +178,7 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.n_past = first.n_past + options.n_from_prefix;
   plan.chunk = std::min(plan.n_tokens, first.options.chunk);
   plan.n_logits = std::min(plan.n_tokens, options.n_logits);
+  plan.share = attention_share(first.options);
   plan.packed = packs_weights(first, plan.n_tokens);
   plan.packed_at_use =
       packs_at_use(first.backend(), first.info().file_type, plan.n_tokens, first.options.chunk);

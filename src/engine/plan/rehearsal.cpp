@@ -104,6 +104,7 @@ class Rehearsal {
     plan.chunk = std::min(plan.n_tokens, options.chunk);
     plan.n_skipped = plan.n_tokens - plan.chunk;
     plan.n_logits = std::min(plan.n_tokens, prompt_.n_logits);
+    plan.share = attention_share(options);
     const std::string& file_type = prompt_.info.file_type;
     plan.packed = packs_weights(backend_, file_type, plan.n_tokens);
     plan.packed_at_use = packs_at_use(backend_, file_type, plan.n_tokens, options.chunk);

@@ -6,6 +6,12 @@
 #include "base/timer.h"
 
 namespace snapkv {
+namespace {
+
+/// Of fewer rows most blocks matter.
+constexpr int32_t kLeastSparse = 2048;
+
+}  // namespace
 
 void PrefillAttentionStep::begin(int il, const Chunk& chunk) {
   il_ = il;
@@ -37,6 +43,10 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
     a.scale = layer.scale;
     a.out = out;
     a.variant = architecture_.variant(il_);
+    const int32_t most_rows = *std::max_element(n_rows.begin(), n_rows.end());
+    if (most_rows >= kLeastSparse && a.variant.window == 0) {
+      a.sparse = {.share = share_, .n_dense = chunk_.n_dense};
+    }
     ops::attention_prefill(backend_, a);
   }
   intervals_.emplace_back(begin, backend_.mark());

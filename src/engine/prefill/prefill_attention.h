@@ -20,13 +20,15 @@ using PrefillTargets = std::vector<std::unique_ptr<PrefillTarget>>;
 class PrefillAttentionStep final : public AttentionStep {
  public:
   /// `probe` may be nullptr. `n_ctx`: the sessions' context.
+  /// `share`: SparseAttention::share.
   PrefillAttentionStep(Backend& backend, const Architecture& architecture, PrefillTargets& targets,
-                       ProbeObserver* probe, int64_t n_ctx, PrefillTimes& times)
+                       ProbeObserver* probe, int64_t n_ctx, float share, PrefillTimes& times)
       : backend_(backend),
         architecture_(architecture),
         targets_(targets),
         probe_(probe),
         n_ctx_(n_ctx),
+        share_(share),
         times_(times) {}
 
   /// A chunk of a layer.
@@ -38,6 +40,7 @@ class PrefillAttentionStep final : public AttentionStep {
     /// The row of q_window for the chunk's first token. Queries whose row would be negative are not
     /// kept.
     int64_t window_row = 0;
+    int64_t n_dense = 0;  // SparseAttention::n_dense
   };
   /// Prepares the next chunk of layer il.
   void begin(int il, const Chunk& chunk);
@@ -54,6 +57,7 @@ class PrefillAttentionStep final : public AttentionStep {
   PrefillTargets& targets_;
   ProbeObserver* probe_;
   const int64_t n_ctx_;
+  const float share_;
   PrefillTimes& times_;
   int il_ = 0;
   size_t reader_ = 0;  // QueryChunk::reader

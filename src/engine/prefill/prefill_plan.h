@@ -11,9 +11,16 @@
 
 namespace snapkv {
 
+/// PrefillPlan::share of a session's options.
+inline float attention_share(const SessionOptions& options) {
+  const bool is_sparse = options.prefill_attention == PromptAttention::sparse;
+  return is_sparse ? static_cast<float>(options.attention_share) : 0.0f;
+}
+
 struct PrefillPlan {
   std::span<const int32_t> tokens;  // tokens to read, without those of a prefix
   int64_t n_tokens = 0;
+  float share = 0;  // SparseAttention::share; 0: attention is dense
   int64_t n_past = 0;             // tokens before them, seen by the sessions or from a prefix
   int64_t chunk = 0;              // tokens computed at a time
   int64_t n_skipped = 0;          // dry runs: first tokens that are not computed, nor in `tokens`

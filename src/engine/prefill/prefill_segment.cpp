@@ -38,7 +38,7 @@ PrefillSegment::PrefillSegment(const PrefillPrompt& prompt, const PrefillPlan& p
       targets_(make_targets(prompt, plan, sessions)),
       probe_(make_probe(plan_, prompt.options)),
       attention_(first().backend(), first().architecture(), targets_, probe_.get(), first().n_ctx,
-                 times) {
+                 plan.share, times) {
   for (const auto& target : targets_) n_window_ = std::max(n_window_, target->n_window());
 }
 
@@ -172,11 +172,13 @@ AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end, i
   const StateShape& shape = first().architecture().layer_spec(il).state;
   const bool shared = shape.shared;
   if (!shared && !shape.has_rows()) return attention_;
+  const int64_t n_dense = std::max(n_window_, SparseAttention::kBlock);
   attention_.begin(il, {.rows = &rows_of(il),
                         .n_ahead = shared ? plan_.n_tokens - begin : 0,
                         .pos = pos_,
                         .q_window = q_window_,
-                        .window_row = begin - (plan_.n_tokens - n_window_)});
+                        .window_row = begin - (plan_.n_tokens - n_window_),
+                        .n_dense = std::max<int64_t>(0, n_dense - (plan_.n_tokens - end))});
   return attention_;
 }
 
