@@ -26,6 +26,7 @@ struct RandomFamily {
   std::string architecture = "llama";
   int64_t n_rot = 0;  // 0: head_dim
   bool layer_norm = false, norm_bias = false;
+  bool rms_epsilon = false;  // whether the header names the number of layer norms as RMS norms'
   bool norm_before = true, norm_after = false;
   bool ffn_norm = true;
   RandomQkNorm qk_norm = RandomQkNorm::none;

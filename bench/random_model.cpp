@@ -236,7 +236,8 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     meta.u32(key("attention.key_length"), s.head_dim);
     meta.u32(key("attention.value_length"), s.head_dim);
   }
-  meta.f32(key(f.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
+  const bool layer_epsilon = f.layer_norm && !f.rms_epsilon;
+  meta.f32(key(layer_epsilon ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
            1e-5);
   meta.u32(key("rope.dimension_count"), f.n_rot > 0 ? f.n_rot : s.head_dim);
   meta.f32(key("rope.freq_base"), s.rope_base);

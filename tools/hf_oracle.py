@@ -64,6 +64,9 @@ FALCON_H1 = dict(
     mamba_d_ssm=96, mamba_n_heads=6, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4, embedding_multiplier=2.5,
     lm_head_multiplier=1.5, mlp_multipliers=[0.88, 0.6], key_multiplier=1.6, attention_out_multiplier=0.9,
     attention_in_multiplier=1.3, ssm_multipliers=[0.4, 0.7, 1.4, 0.8, 1.2], ssm_in_multiplier=1.25, ssm_out_multiplier=0.7)
+PHI_MOE_ROPE = dict(
+    rope_type="longrope", rope_theta=10000.0, original_max_position_embeddings=256, short_mscale=1.3, long_mscale=1.5,
+    short_factor=[1.0 + 0.05 * i for i in range(8)], long_factor=[1.0 + 0.5 * i for i in range(8)])
 GPT_OSS = dict(intermediate_size=96, head_dim=32, sliding_window=16, num_local_experts=5, num_experts_per_tok=2)
 
 CASES = {
@@ -121,6 +124,14 @@ CASES = {
                               rope_type="longrope", rope_theta=10000.0,
                               short_factor=[1.0 + 0.05 * i for i in range(8)],
                               long_factor=[1.0 + 0.5 * i for i in range(8)])),
+    # with few experts and much noise, several logits are near the highest
+    "phimoe": case("PhimoeConfig", intermediate_size=96, num_local_experts=8, router_jitter_noise=0.1, attention_bias=True,
+                   lm_head_bias=True, original_max_position_embeddings=256, rope_parameters=PHI_MOE_ROPE),
+    "phimoe-long": case("PhimoeConfig", dtype="bfloat16", max_shard_size="300KB", intermediate_size=64, num_local_experts=6,
+                        sliding_window=24, original_max_position_embeddings=64, rope_parameters={
+                            **PHI_MOE_ROPE, "original_max_position_embeddings": 64, "long_mscale": 1.3,
+                            # transformers 5.24 takes the short ones for all contexts
+                            "short_factor": PHI_MOE_ROPE["long_factor"]}),
     "qwen2moe": case("Qwen2MoeConfig", **EXPERTS, shared_expert_intermediate_size=96),
     "lfm2": case("Lfm2Config", **LFM2, block_auto_adjust_ff_dim=True, block_multiple_of=32),
     "lfm2moe": case("Lfm2MoeConfig", **LFM2, **EXPERTS, num_dense_layers=1, routed_scaling_factor=1.5),

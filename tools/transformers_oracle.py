@@ -5,14 +5,16 @@
     snapkv-test-model phi3-window phi3-window.gguf
     transformers_oracle.py phi3-window.gguf tests/engine/golden/phi3-window.json
 
-llama.cpp does not apply Phi 3's sliding window; transformers does. Needs torch, transformers and numpy.
+llama.cpp does not apply Phi 3's sliding window; transformers does. Of Phi's mixtures llama.cpp computes RMS norms for layer
+norms, and the softmax of two experts for the sparse mixer. Needs torch, transformers and numpy.
 """
 import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import torch
-from transformers import Phi3Config, Phi3ForCausalLM
+import transformers
 
 TOOLS = Path(__file__).resolve().parent
 sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
@@ -27,7 +29,7 @@ def phi3(path):
     metadata, tensors = read_gguf(path)
     get = lambda key: metadata["phi3." + key]
     n_layer = get("block_count")
-    config = Phi3Config(
+    config = transformers.Phi3Config(
         vocab_size=len(tensors["token_embd.weight"]), hidden_size=get("embedding_length"), intermediate_size=get("feed_forward_length"),
         num_hidden_layers=n_layer, num_attention_heads=get("attention.head_count"),
         num_key_value_heads=get("attention.head_count_kv"), max_position_embeddings=get("context_length"),
@@ -40,8 +42,42 @@ def phi3(path):
         names |= {layer + "self_attn.qkv_proj": blk + "attn_qkv", layer + "self_attn.o_proj": blk + "attn_output",
                   layer + "mlp.gate_up_proj": blk + "ffn_up", layer + "mlp.down_proj": blk + "ffn_down",
                   layer + "input_layernorm": blk + "attn_norm", layer + "post_attention_layernorm": blk + "ffn_norm"}
-    model = Phi3ForCausalLM(config).float().eval()
+    model = transformers.Phi3ForCausalLM(config).float().eval()
     model.load_state_dict({f"{ours}.weight": torch.from_numpy(tensors[f"{theirs}.weight"].copy()) for ours, theirs in names.items()})
+    return model
+
+
+def phimoe(path):
+    """Loads a file of architecture `phimoe`, with the factors of long contexts."""
+    metadata, tensors = read_gguf(path)
+    get = lambda key: metadata["phimoe." + key]
+    n_layer, n_ctx = get("block_count"), get("rope.scaling.original_context_length")
+    factors = tensors["rope_factors_long.weight"].tolist()
+    rope = dict(rope_type="longrope", rope_theta=get("rope.freq_base"), original_max_position_embeddings=n_ctx,
+                short_factor=factors, long_factor=factors, short_mscale=get("rope.scaling.attn_factor"),
+                long_mscale=get("rope.scaling.attn_factor"))
+    config = transformers.PhimoeConfig(
+        vocab_size=len(tensors["token_embd.weight"]), hidden_size=get("embedding_length"), intermediate_size=get("feed_forward_length"),
+        num_hidden_layers=n_layer, num_attention_heads=get("attention.head_count"),
+        num_key_value_heads=get("attention.head_count_kv"), max_position_embeddings=get("context_length"),
+        original_max_position_embeddings=n_ctx, rms_norm_eps=get("attention.layer_norm_rms_epsilon"), rope_parameters=rope,
+        num_local_experts=get("expert_count"), num_experts_per_tok=get("expert_used_count"), attention_bias=True, lm_head_bias=True,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False, attn_implementation="eager")
+    names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+    weights = {}
+    for il in range(n_layer):
+        layer, blk = f"model.layers.{il}.", f"blk.{il}."
+        names |= {layer + f"self_attn.{x}_proj": blk + f"attn_{x}" for x in "qkv"}
+        names |= {layer + "self_attn.o_proj": blk + "attn_output", layer + "mlp.router": blk + "ffn_gate_inp",
+                  layer + "input_layernorm": blk + "attn_norm", layer + "post_attention_layernorm": blk + "ffn_norm"}
+        gate, up, down = (tensors[f"{blk}ffn_{x}_exps.weight"] for x in ("gate", "up", "down"))
+        weights |= {layer + "mlp.experts.gate_up_proj": np.concatenate([gate, up], axis=1), layer + "mlp.experts.down_proj": down}
+    for ours, theirs in names.items():
+        for end in (".weight", ".bias"):
+            if theirs + end in tensors:
+                weights[ours + end] = tensors[theirs + end]
+    model = transformers.PhimoeForCausalLM(config).float().eval()
+    model.load_state_dict({name: torch.from_numpy(x.copy()) for name, x in weights.items()})
     return model
 
 
@@ -75,7 +111,8 @@ def greedy(model, prompt):
 def main():
     path, out = sys.argv[1:]
     name = Path(path).name
-    model = phi3(path)
+    architecture = read_gguf(path)[0]["general.architecture"]
+    model = {"phi3": phi3, "phimoe": phimoe}[architecture](path)
     n_vocab = model.config.vocab_size
     prompts = [[1] + generated_ids(20 + 13 * i, n_vocab, 100 + i) for i in range(N_PROMPTS)]
     golden = {

@@ -70,6 +70,10 @@ enum class ExpertScore {
   softmax,            // of all experts
   softmax_of_chosen,  // of the chosen experts only
   sigmoid,            // of each expert by itself (arXiv 2412.19437, section 2.1.2)
+  /// The sparse mixer (arXiv 2409.12136): of each chosen expert the softmax among those that are
+  /// not chosen before it and whose logits s are near its own, m: (m - s) / max(|s|, m) <= 2 *
+  /// Routing::jitter.
+  sparse_mixer,
 };
 
 /// The rule by which each token gets its experts, and their weights.
@@ -77,6 +81,7 @@ struct Routing {
   ExpertScore score = ExpertScore::softmax;
   bool normalized = true;  // divides the weights of a token's experts by their sum
   float scale = 1.0f;      // multiplies the weights
+  float jitter = 0.01f;    // of the sparse mixer, which adds so much noise in training
   /// The experts are in n_group groups of neighbours. With more than one, a token chooses among the
   /// experts of n_group_used groups: those whose two highest scores have the highest sum.
   int64_t n_group = 1;
@@ -208,7 +213,7 @@ struct ShortConv {
   Tensor weight;                            // [d, kernel_size] f32, a weight
   std::span<const SequenceRows> sequences;  // all n rows, in order
   Tensor out;                               // [n, d] f32 or compute dtype
-  Tensor bias = {};  // [d] f32, or empty; only without gates; a weight
+  Tensor bias = {};                         // [d] f32, or empty; only without gates; a weight
 };
 
 /// The gated delta rule (arXiv 2412.06464, eq. 10) along each sequence. In each head, with q' and
@@ -270,7 +275,7 @@ struct SelectiveScan {
 struct HeadRows {
   const void* k = nullptr;  // [n_kv, head_dim] cache dtype, contiguous
   const void* v = nullptr;  // [n_kv, value_dim], contiguous unless it lies in k's rows
-  int32_t n_kv = 0;  // >= 1
+  int32_t n_kv = 0;         // >= 1
 };
 
 /// Attention of queries, each over rows of its own. These may be the first ones of another query's:

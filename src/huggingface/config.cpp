@@ -179,6 +179,17 @@ void read_glm4_experts(const JsonFields& c, Config& config) {
   config.expert_scale = c.positive("routed_scaling_factor", 1.0);
 }
 
+void read_phi_experts(const JsonFields& c, Config& config) {
+  if (config.n_expert_used != 2) {
+    c.bad("num_experts_per_tok", "is {}, supported is 2", config.n_expert_used);
+  }
+  config.normalizes_experts = false;
+  config.router_jitter = c.positive("router_jitter_noise", 0.01);
+  if (config.router_jitter >= 0.5) {
+    c.bad("router_jitter_noise", "is {}, expected less than 0.5", config.router_jitter);
+  }
+}
+
 /// Experts of the families that have them.
 void read_experts(const JsonFields& c, Config& config) {
   if (!config.mapping->has_experts()) return;
@@ -195,6 +206,7 @@ void read_experts(const JsonFields& c, Config& config) {
   if (config.mapping->architecture == "lfm2moe") read_lfm2_experts(c, config);
   if (config.mapping->architecture.starts_with("qwen")) read_qwen_experts(c, config);
   if (config.mapping->architecture == "gpt-oss") read_gpt_oss_experts(c, config);
+  if (config.is_phimoe()) read_phi_experts(c, config);
   if (config.mapping->architecture == "granitemoe" || config.is_granite_hybrid()) {
     config.n_ff_shared = c.integer("shared_intermediate_size", 0, 1 << 22, 0);
   }
@@ -395,6 +407,7 @@ void add_config_keys(const Config& config, Keys& keys) {
     keys.u32(key("leading_dense_block_count"), config.n_dense_layers);
   }
   if (config.sigmoid_scores) keys.u32(key("expert_gating_func"), 2);
+  if (config.router_jitter > 0) keys.f32("snapkv.router_jitter_noise", config.router_jitter);
   if (config.n_group > 1) {
     keys.u32(key("expert_group_count"), config.n_group);
     keys.u32(key("expert_group_used_count"), config.n_group_used);
@@ -420,7 +433,7 @@ void add_config_keys(const Config& config, Keys& keys) {
     keys.u32(key("attention.value_length"), config.head_dim);
   }
   if (architecture == "llama") keys.u32(key("vocab_size"), config.n_vocab);
-  if (config.sliding_window > 0 || architecture == "phi3") {
+  if (config.sliding_window > 0 || config.is_phi()) {
     keys.u32(key("attention.sliding_window"), config.sliding_window);
   }
   if (config.sliding_window > 0 && !config.has_window.empty()) {

@@ -84,6 +84,7 @@ struct Config {
   bool normalizes_experts = true;         // the weights of a token's experts add up to 1
   bool has_mxfp4_experts = false;         // whose matrices have numbers and scales in MXFP4
   bool sigmoid_scores = false;            // of the experts, in place of the softmax
+  double router_jitter = 0;               // of the sparse mixer; 0: another router
   double expert_scale = 1;                // of the weights of a token's experts
   int64_t n_rot = 0;
   int64_t n_ctx = 0;
@@ -125,6 +126,9 @@ struct Config {
   bool is_qwen_vl() const {
     return mapping->architecture == "qwen2vl" || mapping->architecture == "qwen3vl";
   }
+  /// Dense or with experts.
+  bool is_phi() const { return mapping->architecture == "phi3" || is_phimoe(); }
+  bool is_phimoe() const { return mapping->architecture == "phimoe"; }
   bool is_gemma3n() const { return mapping->architecture == "gemma3n"; }
   bool is_gemma4() const { return mapping->architecture == "gemma4"; }
   bool is_qwen35() const { return mapping->architecture.starts_with("qwen35"); }

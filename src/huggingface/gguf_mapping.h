@@ -111,6 +111,7 @@ struct GgufMapping {
   std::string_view root = "model", embeddings = "embed_tokens";     // of the other names
   std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end
   Edit norms = Edit::none;                                          // of that one
+  bool layer_norms = false;              // whose vectors have biases, all of them
   bool ties_embeddings = false;          // where config.json does not say
   std::string_view activation = "silu";  // of the feed-forward network
   std::string_view activation_key = "hidden_act";

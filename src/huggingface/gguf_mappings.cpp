@@ -57,6 +57,17 @@ constexpr TensorRow kMixtralLayer[] = {
     {"block_sparse_moe.gate", "ffn_gate_inp", Size::expert, Size::embd},
 };
 
+constexpr TensorRow kPhiMoeLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"block_sparse_moe.gate", "ffn_gate_inp", Size::expert, Size::embd},
+};
+
+/// Of Phi's mixtures too.
 constexpr TensorRow kMixtralExperts[] = {
     {"w1", "ffn_gate", Size::ff, Size::embd},
     {"w3", "ffn_up", Size::ff, Size::embd},
@@ -282,6 +293,7 @@ constexpr std::string_view kQwen3[] = {"Qwen3ForCausalLM"};
 constexpr std::string_view kQwen3Moe[] = {"Qwen3MoeForCausalLM"};
 constexpr std::string_view kGemma3[] = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
 constexpr std::string_view kPhi3[] = {"Phi3ForCausalLM"};
+constexpr std::string_view kPhiMoe[] = {"PhimoeForCausalLM", "PhiMoEForCausalLM"};
 constexpr std::string_view kLfm2[] = {"Lfm2ForCausalLM"};
 constexpr std::string_view kLfm2Moe[] = {"Lfm2MoeForCausalLM"};
 
@@ -321,6 +333,12 @@ constexpr std::array kFirst = {
                 .activation = "gelu_pytorch_tanh",
                 .activation_key = "hidden_activation"},
     GgufMapping{.architecture = "phi3", .classes = kPhi3, .layer = kPhi3Layer},
+    GgufMapping{.architecture = "phimoe",
+                .classes = kPhiMoe,
+                .layer = kPhiMoeLayer,
+                .experts = kMixtralExperts,
+                .expert_prefix = "block_sparse_moe.experts.",
+                .layer_norms = true},
     GgufMapping{.architecture = "lfm2",
                 .classes = kLfm2,
                 .layer = kLfm2Layer,

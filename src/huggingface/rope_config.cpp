@@ -41,6 +41,16 @@ double longrope_attention_factor(double scale, int64_t original_context) {
   return scale > 1 ? std::sqrt(1 + std::log(scale) / std::log(original_context)) : 1.0;
 }
 
+/// The factors of scores of Phi's mixtures, one for contexts of each kind.
+void read_magnitudes(const JsonFields& rope, Config& config) {
+  config.rope.attention_factor = rope.positive("short_mscale");
+  const double longer = rope.positive("long_mscale");
+  if (config.n_ctx > config.rope.original_context && longer != config.rope.attention_factor) {
+    rope.bad("long_mscale", "is {}, supported is {}, as short_mscale is", longer,
+             config.rope.attention_factor);
+  }
+}
+
 void read_longrope(const JsonFields& rope, Config& config) {
   RopeConfig& r = config.rope;
   if (r.original_context < 2) {
@@ -48,8 +58,12 @@ void read_longrope(const JsonFields& rope, Config& config) {
   }
   const double scale = static_cast<double>(config.n_ctx) / static_cast<double>(r.original_context);
   r.factor = rope.positive("factor", scale);
-  r.attention_factor =
-      rope.positive("attention_factor", longrope_attention_factor(r.factor, r.original_context));
+  if (config.is_phimoe()) {
+    read_magnitudes(rope, config);
+  } else {
+    r.attention_factor =
+        rope.positive("attention_factor", longrope_attention_factor(r.factor, r.original_context));
+  }
   r.short_factors = read_factors(rope, "short_factor", config.n_rot / 2);
   r.long_factors = read_factors(rope, "long_factor", config.n_rot / 2);
   if (config.n_ctx > r.original_context) {
@@ -104,11 +118,11 @@ void read_scaling(const JsonFields& rope, Config& config) {
     }
   } else if (r.type == "proportional" && architecture == "gemma4") {
     r.factor = rope.positive("factor", 1.0);
-  } else if (r.type == "longrope" && architecture == "phi3") {
+  } else if (r.type == "longrope" && config.is_phi()) {
     read_longrope(rope, config);
   } else {
     rope.bad("rope_type", "is \"{}\", supported are default, linear, llama3, yarn{}",
-             printable(r.type), architecture == "phi3" ? ", longrope" : "");
+             printable(r.type), config.is_phi() ? ", longrope" : "");
   }
 }
 
@@ -123,7 +137,9 @@ void read_rope(const JsonFields& c, Config& config) {
                                                                                            : 1.0);
   const bool lfm2 = config.is_lfm2();
   const bool gpt_oss = config.mapping->architecture == "gpt-oss";
-  config.rope.theta = c.positive("rope_theta", gemma || lfm2 ? 1e6 : gpt_oss ? 150000 : 1e4);
+  config.rope.theta = c.positive("rope_theta", gemma || lfm2 || config.is_phimoe() ? 1e6
+                                               : gpt_oss                           ? 150000
+                                                                                   : 1e4);
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
   config.rope.original_context = c.integer("original_max_position_embeddings", 1, kMaxContext, 0);
   auto rope = c.object(c.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
@@ -165,7 +181,7 @@ void read_rope(const JsonFields& c, Config& config) {
 void add_rope_keys(const Config& config, Keys& keys) {
   const std::string architecture(config.mapping->architecture);
   const auto key = [&](const char* name) { return architecture + "." + name; };
-  if (architecture == "llama" || architecture == "phi3" || config.is_glm4() ||
+  if (architecture == "llama" || config.is_phi() || config.is_glm4() ||
       config.has_linear_attention()) {
     keys.u32(key("rope.dimension_count"), config.n_rot);
   }
@@ -188,7 +204,7 @@ void add_rope_keys(const Config& config, Keys& keys) {
     keys.f32(key("rope.scaling.yarn_beta_slow"), rope.beta_slow);
     if (!rope.truncate) keys.flag("snapkv.rope.yarn_truncate", false);
   }
-  if (rope.type == "yarn" || architecture == "phi3") {
+  if (rope.type == "yarn" || config.is_phi()) {
     keys.u32(key("rope.scaling.original_context_length"),
              rope.original_context > 0 ? rope.original_context : config.n_ctx);
   }

@@ -213,8 +213,10 @@ class Mapper {
     if (row.n_in != Size::none) shape.push_back(size(row.n_in));
     add_source(weight, gguf + ending, shape, row.edit);
     mapped_.back().factors = row_factors(config_, row.factor);
-    if (row.n_in == Size::none || n_joined > 0) return;
-    if (const ShardTensor* bias = find(name + ".bias")) {
+    const bool is_norm = row.n_in == Size::none;
+    if ((is_norm && !config_.mapping->layer_norms) || n_joined > 0) return;
+    const ShardTensor* const bias = is_norm ? &need(name + ".bias") : find(name + ".bias");
+    if (bias != nullptr) {
       add_source(*bias, gguf + ".bias", {size(row.n_out)}, row.edit);
     }
   }

@@ -116,7 +116,7 @@ void read_windows(const JsonFields& c, Config& config) {
     read_gpt_oss_windows(c, config);
   } else if (architecture == "exaone4") {
     read_exaone4_windows(c, config);
-  } else if (architecture == "phi3") {
+  } else if (config.is_phi()) {
     config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
   } else {
     read_other_windows(c, config);

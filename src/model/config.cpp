@@ -76,8 +76,42 @@ void read_scales(const MetadataReader& reader, const Family& family, ModelConfig
   }
 }
 
+/// The sparse mixer, the only rule of Phi's mixtures.
+Routing read_sparse_mixer(const MetadataReader& reader) {
+  const GgufFile& file = reader.file();
+  constexpr int64_t kUsed = 2;
+  const auto expect = [&](const char* name, uint64_t expected, const char* why) {
+    const uint64_t value = file.get_uint(reader.key(name), expected);
+    if (value == expected) return;
+    fail(ErrorCode::kBadModel, "{}: {} is {}, expected {}: {}", file.path(), reader.key(name),
+         value, expected, why);
+  };
+  expect("expert_used_count", kUsed, "the sparse mixer chooses two experts");
+  for (const char* name : {"expert_group_count", "expert_group_used_count", "expert_gating_func"}) {
+    expect(name, 1, "the sparse mixer has no groups and no other scores");
+  }
+  if (reader.flag("expert_weights_norm", false)) {
+    fail(ErrorCode::kBadModel,
+         "{}: {} is true, expected false: the sparse mixer does not divide "
+         "weights by their sum",
+         file.path(), reader.key("expert_weights_norm"));
+  }
+  Routing rule;
+  rule.score = ExpertScore::sparse_mixer;
+  rule.normalized = false;
+  const double jitter = file.get_float("snapkv.router_jitter_noise", rule.jitter);
+  if (!(jitter >= 0.0 && jitter < 0.5)) {
+    fail(ErrorCode::kBadModel, "{}: snapkv.router_jitter_noise is {}, expected 0 to less than 0.5",
+         file.path(), jitter);
+  }
+  rule.jitter = static_cast<float>(jitter);
+  rule.scale = static_cast<float>(reader.positive("expert_weights_scale", 1.0));
+  return rule;
+}
+
 /// How the experts of a token are chosen; c has their numbers.
 Routing read_routing(const MetadataReader& reader, const Family& family, const ModelConfig& c) {
+  if (family.expert_score == ExpertScore::sparse_mixer) return read_sparse_mixer(reader);
   const GgufFile& file = reader.file();
   Routing rule;
   rule.score = family.expert_score;
@@ -199,10 +233,10 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   c.parallel = family.parallel || (family.parallel_if_flagged && read_parallel(reader));
   read_experts(reader, family, c);
   c.n_ctx_train = reader.size("context_length", INT32_MAX);
-  c.norm_eps = static_cast<float>(reader.positive(family.norm == NormKind::rms
-                                                      ? "attention.layer_norm_rms_epsilon"
-                                                      : "attention.layer_norm_epsilon",
-                                                  1e-5));
+  // Files of phimoe name the number for their layer norms as that of RMS norms.
+  const bool rms = family.norm == NormKind::rms || !reader.has("attention.layer_norm_epsilon");
+  c.norm_eps = static_cast<float>(reader.positive(
+      rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", 1e-5));
   read_scales(reader, family, c);
   const GgufTensor* embd = file.find_tensor("token_embd.weight");
   if (embd == nullptr) {

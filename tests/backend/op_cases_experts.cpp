@@ -20,12 +20,13 @@ struct RouteShape {
   bool factors = false;
 
   std::string name() const {
-    constexpr const char* kScores[] = {"softmax", "softmax of chosen", "sigmoid"};
+    constexpr const char* kScores[] = {"softmax", "softmax of chosen", "sigmoid", "sparse mixer"};
     return fmt::format(
-        "{} x {} of {}, {}{}{}{}{}", n, n_used, n_expert, kScores[static_cast<int>(rule.score)],
+        "{} x {} of {}, {}{}{}{}{}{}", n, n_used, n_expert, kScores[static_cast<int>(rule.score)],
         rule.normalized ? ", normalized" : "", bias ? ", biased" : "",
         rule.n_group > 1 ? fmt::format(", {} of {} groups", rule.n_group_used, rule.n_group) : "",
-        factors ? ", factors" : "");
+        factors ? ", factors" : "",
+        rule.score == ExpertScore::sparse_mixer ? fmt::format(", jitter {}", rule.jitter) : "");
   }
 };
 
@@ -63,6 +64,14 @@ TestTensor special_logits() {
                              0,     0,      0,     0,    0, 0,       //
                              1e30f, -1e30f, 1e30f, 0,    0, -1e30f,  //
                              kNaN,  2,      1,     kNaN, 3, 0});
+}
+
+void add_special(OpCases& cases, ExpertScore score) {
+  const RouteShape special{4, 6, 3, false, {.score = score}};
+  cases.emplace_back(
+      special.name() + ", special values",
+      [=](const Place& at) { return run_route(at, special, special_logits()); },
+      Tolerance{1e-7, 1e-5});
 }
 
 // ---------------------------------------------------------------- project_experts
@@ -206,12 +215,19 @@ OpCases route_cases() {
         add(cases, {3, 33, 4, bias, rule, true});
       }
     }
-    const RouteShape special{4, 6, 3, false, {.score = score}};
-    cases.emplace_back(
-        special.name() + ", special values",
-        [=](const Place& at) { return run_route(at, special, special_logits()); },
-        Tolerance{1e-7, 1e-5});
+    add_special(cases, score);
   }
+  for (const bool normalized : {true, false}) {
+    Routing rule = {.score = ExpertScore::sparse_mixer, .normalized = normalized};
+    for (const float jitter : {0.01f, 0.2f, 0.0f}) {  // few and many logits are near
+      rule.jitter = jitter;
+      for (const auto& [n_expert, n_used] :
+           {std::pair{1, 1}, {5, 3}, {16, 2}, {33, 33}, {1024, 2}}) {
+        for (const int64_t n : {0, 1, 3, 40}) add(cases, {n, n_expert, n_used, false, rule});
+      }
+    }
+  }
+  add_special(cases, ExpertScore::sparse_mixer);
   return cases;
 }
 

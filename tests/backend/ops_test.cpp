@@ -375,6 +375,11 @@ TEST_F(RefOps, RouteByEveryRule) {
   EXPECT_TRUE(all_close(weights.values(), {0.6f, 0.4f}, kRounded));
   route({.score = ExpertScore::sigmoid, .normalized = false});  // 3 / (3 + 1), 2 / (2 + 1)
   EXPECT_TRUE(all_close(weights.values(), {0.75f, 2.0f / 3}, kRounded));
+  // near: 1 - ln 2 / ln 3 = 0.37 is, 1 - 0 is not; then 0 is not near ln 2
+  route({.score = ExpertScore::sparse_mixer, .normalized = false, .jitter = 0.2f});
+  EXPECT_TRUE(all_close(weights.values(), {0.6f, 1}, kRounded));
+  route({.score = ExpertScore::sparse_mixer, .normalized = false, .jitter = 0.18f});
+  EXPECT_TRUE(all_close(weights.values(), {1, 1}, kRounded));
   // the bias chooses expert 0, whose weight is its score without it
   EXPECT_EQ(route({.normalized = false}, bias), (Values{0, 1}));
   EXPECT_TRUE(all_close(weights.values(), {1.0f / 7, 3.0f / 7}, kRounded));

@@ -76,7 +76,8 @@ TEST_F(ConvertTest, TheFileComputesWhatTheFolderComputes) {
 
 /// Experts' matrices become one tensor; the router stays f32.
 TEST_F(ConvertTest, ExpertsAreMerged) {
-  for (const char* name : {"mixtral", "mixtral-bf16", "qwen3moe", "qwen3moe-softmax"}) {
+  for (const char* name :
+       {"mixtral", "mixtral-bf16", "qwen3moe", "qwen3moe-softmax", "phimoe", "phimoe-long"}) {
     SCOPED_TRACE(name);
     write(name);
     const ConvertResult result = convert();

@@ -58,6 +58,28 @@ TEST(MoreFoldersTest, ExpertsOfGlmThatDoNotFitAreNamed) {
                [&] { load_changed("glm4moe-groups", set("topk_group", 4)); });
 }
 
+TEST(MoreFoldersTest, RoutersOfPhiThatDoNotFitAreNamed) {
+  const auto refused = [](const char* key, const Json& value,
+                          std::initializer_list<std::string_view> words) {
+    expect_error(ErrorCode::kBadModel, words, [&] {
+      load_changed("phimoe-long", [&](Json& golden) { golden["config"][key] = value; });
+    });
+  };
+  refused("num_experts_per_tok", 3, {"num_experts_per_tok", "3", "supported is 2"});
+  refused("router_jitter_noise", 0.5, {"router_jitter_noise", "0.5", "less than 0.5"});
+  const auto rope = [&](const char* key, const Json& value,
+                        std::initializer_list<std::string_view> words) {
+    Json changed = read_golden("phimoe-long")["config"]["rope_parameters"];
+    changed[key] = value;
+    refused("rope_parameters", changed, words);
+  };
+  rope("long_mscale", 1.5, {"long_mscale is 1.5", "supported is 1.3", "short_mscale"});
+  rope("short_mscale", nullptr, {"short_mscale", "missing"});
+  expect_error(ErrorCode::kBadModel, {"model.norm.bias", "missing"}, [] {
+    load_changed("phimoe", [](Json& golden) { tensors_of(golden).erase("model.norm.bias"); });
+  });
+}
+
 TEST(MoreFoldersTest, WindowsOfExaoneNeedTheirLayers) {
   expect_error(ErrorCode::kBadModel, {"layer_types", "is missing", "sliding_window"}, [&] {
     load_changed("exaone4-window", [](Json& golden) { golden["config"].erase("layer_types"); });

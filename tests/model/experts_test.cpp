@@ -160,6 +160,22 @@ TinyFile half_dense_file() {
   return file;
 }
 
+TEST(ExpertsFileTest, TheSparseMixerHasRulesOfItsOwn) {
+  const auto refused = [](const char* key, const auto& value,
+                          std::initializer_list<const char*> words) {
+    TinyFile file = of_architecture("phimoe", experts_file());
+    file.set(key, value);
+    expect_mentions(load_error(file), words);
+  };
+  refused("phimoe.expert_used_count", uint32_t{3},
+          {"phimoe.expert_used_count is 3, expected 2", "sparse mixer"});
+  refused("phimoe.expert_gating_func", uint32_t{2}, {"phimoe.expert_gating_func is 2, expected 1"});
+  refused("phimoe.expert_group_count", uint32_t{2}, {"phimoe.expert_group_count is 2, expected 1"});
+  refused("phimoe.expert_weights_norm", true, {"phimoe.expert_weights_norm is true"});
+  refused("snapkv.router_jitter_noise", 0.5f, {"snapkv.router_jitter_noise is 0.5", "less than"});
+  refused("snapkv.router_jitter_noise", -0.1f, {"snapkv.router_jitter_noise is -0.1"});
+}
+
 TEST(ExpertsFileTest, TheFirstLayersMayHaveNone) {
   const TempDir folder;
   const ModelInfo info = describe_model(half_dense_file().write(folder)).info;

@@ -133,6 +133,24 @@ FamilyModel minimax() {
   return model_of("minimax-m2", shape_of(std::move(family)));
 }
 
+FamilyModel phimoe() {
+  RandomFamily family{.architecture = "phimoe",
+                      .layer_norm = true,
+                      .norm_bias = true,
+                      .rms_epsilon = true,
+                      .qkv_bias = true,
+                      .output_bias = true,
+                      .own_output = true,
+                      .output_has_bias = true,
+                      .long_factors = true,
+                      .n_expert = 12,
+                      .n_expert_used = 2,
+                      .keys = {{"rope.scaling.attn_factor", 1.24},
+                               {"rope.scaling.original_context_length", int64_t{64}},
+                               {"attention.sliding_window", int64_t{0}}}};
+  return model_of("phimoe", shape_of(std::move(family)));
+}
+
 FamilyModel qwen3vlmoe() {
   RandomFamily family = mixture("qwen3vlmoe");
   family.sections = true;
@@ -143,8 +161,8 @@ FamilyModel qwen3vlmoe() {
 }  // namespace
 
 std::vector<FamilyModel> more_mixtures() {
-  return {glm4moe(), glm4moe_air(), ernie(), hunyuan(), dots1(),
-          ling(),    exaone(),      afmoe(), minimax(), qwen3vlmoe()};
+  return {glm4moe(), glm4moe_air(), ernie(),   hunyuan(), dots1(),     ling(),
+          exaone(),  afmoe(),       minimax(), phimoe(),  qwen3vlmoe()};
 }
 
 }  // namespace snapkv::test

@@ -92,6 +92,19 @@ __device__ void drop_groups(const Routing& rule, int n_expert, float* keys) {
   }
 }
 
+/// The weight of ExpertScore::sparse_mixer of the expert `best`, in every lane: `taken` are those
+/// chosen before it.
+__device__ __forceinline__ float sparse_weight(const float* logits, const bool* taken, int n,
+                                               int best, float jitter, int lane) {
+  const float most = logits[best];
+  float sum = 0.0f;
+  for (int e = lane; e < n; e += kWarpSize) {
+    const float distance = (most - logits[e]) / fmaxf(fabsf(logits[e]), most);
+    if (!taken[e] && !(distance > 2.0f * jitter)) sum += expf(logits[e] - most);
+  }
+  return 1.0f / warp_sum(sum);
+}
+
 // A warp for each token. Experts are at most kMostExperts.
 __global__ void __launch_bounds__(kWarpSize) route_kernel(const RouteArguments a) {
   __shared__ float scores[kMostExperts];
@@ -125,11 +138,14 @@ __global__ void __launch_bounds__(kWarpSize) route_kernel(const RouteArguments a
   }
   for (int i = 0; i < a.n_used; ++i) {
     const int best = find_highest(keys, taken, n, lane);
+    const float weight = a.rule.score == ExpertScore::sparse_mixer
+                             ? sparse_weight(logits, taken, n, best, a.rule.jitter, lane)
+                             : scores[best];
     __syncwarp();
     if (lane == 0) {
       taken[best] = true;
       experts[i] = best;
-      weights[i] = scores[best];
+      weights[i] = weight;
     }
     __syncwarp();
   }

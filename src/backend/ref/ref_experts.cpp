@@ -36,12 +36,30 @@ Values softmax_at(const Values& x, const std::vector<int32_t>& indices) {
 }
 
 Values scores_of(const Values& logits, ExpertScore kind) {
-  if (kind == ExpertScore::softmax_of_chosen) return logits;
+  if (kind == ExpertScore::softmax_of_chosen || kind == ExpertScore::sparse_mixer) return logits;
   if (kind == ExpertScore::softmax) {
     return softmax_at(logits, highest(logits, std::ssize(logits)));
   }
   Values scores;
   for (double v : logits) scores.push_back(1.0 / (1.0 + std::exp(-v)));
+  return scores;
+}
+
+/// The score of each chosen expert: exp(m - m) / sum of exp(s - m) over the logits s near m, its
+/// own.
+Values mix_sparsely(const Values& logits, const std::vector<int32_t>& chosen, double jitter) {
+  Values scores(logits.size(), 0.0);
+  std::vector<bool> before(logits.size(), false);
+  for (int32_t best : chosen) {
+    const double most = logits[best];
+    double sum = 0.0;
+    for (size_t e = 0; e < logits.size(); ++e) {
+      const bool is_far = (most - logits[e]) / std::max(std::abs(logits[e]), most) > 2.0 * jitter;
+      if (!before[e] && !is_far) sum += std::exp(logits[e] - most);
+    }
+    scores[best] = 1.0 / sum;
+    before[best] = true;
+  }
   return scores;
 }
 
@@ -70,6 +88,9 @@ void choose(const Values& logits, const ExpertChoice& c, int32_t* experts, float
   if (c.rule.n_group > 1) drop_groups(keys, c.rule);
   const std::vector<int32_t> chosen = highest(keys, n_used);
   if (c.rule.score == ExpertScore::softmax_of_chosen) scores = softmax_at(logits, chosen);
+  if (c.rule.score == ExpertScore::sparse_mixer) {
+    scores = mix_sparsely(logits, chosen, static_cast<double>(c.rule.jitter));
+  }
   double sum = 0.0;
   for (int32_t e : chosen) sum += scores[e];
   for (int64_t i = 0; i < n_used; ++i) {

@@ -101,6 +101,16 @@ inline constexpr std::array kMixtures = {
            .attention_gate = true,
            .shared_output = SharedOutput::never},
 
+    Family{.name = "phimoe",
+           .models = "Phi 3.5 MoE, Phi mini MoE",
+           .experts = ExpertLayers::always,
+           .norm = NormKind::layer,
+           .norm_bias = Presence::required,
+           .expert_score = ExpertScore::sparse_mixer,
+           .experts_normalized = false,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
     Family{.name = "minimax-m2",
            .models = "MiniMax M2",
            .experts = ExpertLayers::always,

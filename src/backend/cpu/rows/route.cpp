@@ -48,6 +48,24 @@ void softmax_at(const float* x, const int32_t* at, int64_t n, float* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(out[i] / sum);
 }
 
+/// The weights of ExpertScore::sparse_mixer of the experts at chosen[0, k), best first.
+void mix_sparsely(const float* logits, int64_t n, float jitter, const int32_t* chosen, int64_t k,
+                  float* out) {
+  std::array<bool, kMostExperts> before;
+  std::fill_n(before.begin(), n, false);
+  for (int64_t i = 0; i < k; ++i) {
+    const float most = logits[chosen[i]];
+    double sum = 0.0;
+    for (int64_t e = 0; e < n; ++e) {
+      const float distance = (most - logits[e]) / std::max(std::abs(logits[e]), most);
+      if (before[e] || distance > 2.0f * jitter) continue;
+      sum += static_cast<double>(std::exp(logits[e] - most));
+    }
+    out[i] = static_cast<float>(1.0 / sum);
+    before[chosen[i]] = true;
+  }
+}
+
 void compute_scores(const float* logits, int64_t n, ExpertScore kind, float* scores) {
   if (kind == ExpertScore::softmax) return softmax_at(logits, nullptr, n, scores);
   for (int64_t e = 0; e < n; ++e) {
@@ -92,6 +110,8 @@ void route_token(const ExpertChoice& c, int64_t t) {
   }
   if (c.rule.score == ExpertScore::softmax_of_chosen) {
     softmax_at(logits, chosen, n_used, weights);
+  } else if (c.rule.score == ExpertScore::sparse_mixer) {
+    mix_sparsely(logits, n, c.rule.jitter, chosen, n_used, weights);
   } else {
     for (int64_t i = 0; i < n_used; ++i) weights[i] = scores[chosen[i]];
   }
