@@ -286,12 +286,26 @@ namespace {
 
 /// Says what other programs will compute otherwise with the new file.
 void warn_of_differences(const Source& source, const std::string& to) {
-  const auto truncate = source.metadata.find("snapkv.rope.yarn_truncate");
-  if (truncate == source.metadata.end()) return;
-  log_warn(
-      "'{}': the model's YaRN does not round the pairs between which its mix changes (truncate: "
-      "false); llama.cpp rounds them, so its logits differ a little",
-      to);
+  const auto has = [&](const char* key) { return source.metadata.contains(key); };
+  if (has("snapkv.rope.yarn_truncate")) {
+    log_warn(
+        "'{}': the model's YaRN does not round the pairs between which its mix changes (truncate: "
+        "false); llama.cpp rounds them, so its logits differ a little",
+        to);
+  }
+  if (has("phimoe.block_count")) {
+    log_warn(
+        "'{}': llama.cpp computes RMS norms where this model has layer norms, and other weights of "
+        "experts, so its logits differ",
+        to);
+  }
+  if (has("snapkv.attention.qk_norm") || has("llama4.attention.sliding_window") ||
+      has("llama4.attention.temperature_scale") || has("llama4.attention.temperature_length")) {
+    log_warn(
+        "'{}': the model's chunks of attention, norms of queries or scales of queries are others "
+        "than llama.cpp takes for granted, so its logits differ",
+        to);
+  }
 }
 
 }  // namespace
