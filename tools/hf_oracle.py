@@ -64,6 +64,7 @@ FALCON_H1 = dict(
     mamba_d_ssm=96, mamba_n_heads=6, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4, embedding_multiplier=2.5,
     lm_head_multiplier=1.5, mlp_multipliers=[0.88, 0.6], key_multiplier=1.6, attention_out_multiplier=0.9,
     attention_in_multiplier=1.3, ssm_multipliers=[0.4, 0.7, 1.4, 0.8, 1.2], ssm_in_multiplier=1.25, ssm_out_multiplier=0.7)
+LLAMA4 = dict(head_dim=32, intermediate_size=96, intermediate_size_mlp=160, num_hidden_layers=6, num_local_experts=6)
 PHI_MOE_ROPE = dict(
     rope_type="longrope", rope_theta=10000.0, original_max_position_embeddings=256, short_mscale=1.3, long_mscale=1.5,
     short_factor=[1.0 + 0.05 * i for i in range(8)], long_factor=[1.0 + 0.5 * i for i in range(8)])
@@ -125,6 +126,18 @@ CASES = {
                               short_factor=[1.0 + 0.05 * i for i in range(8)],
                               long_factor=[1.0 + 0.5 * i for i in range(8)])),
     # with few experts and much noise, several logits are near the highest
+    # prompts of 81 tokens are several chunks of 16, and queries grow three times
+    "llama4": case("Llama4TextConfig", model_class="Llama4ForCausalLM", **LLAMA4, attention_chunk_size=16, attn_scale=0.4, floor_scale=20,
+                   interleave_moe_layer_step=2, rope_parameters=dict(
+                       rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=1.0,
+                       original_max_position_embeddings=64)),
+    "llama4-plain": case("Llama4TextConfig", model_class="Llama4ForCausalLM", dtype="bfloat16", max_shard_size="300KB", **LLAMA4,
+                         use_qk_norm=False, attn_temperature_tuning=False, tie_word_embeddings=True),
+    "llama4-picture": case(
+        "Llama4Config", model_class="Llama4ForConditionalGeneration",
+        text_config={**SIZES, **LLAMA4, "attention_chunk_size": 24},
+        vision_config=dict(num_hidden_layers=1, hidden_size=32, intermediate_size=128, num_attention_heads=2, image_size=28,
+                           patch_size=14, vision_output_dim=32, projector_input_dim=32, projector_output_dim=32)),
     "phimoe": case("PhimoeConfig", intermediate_size=96, num_local_experts=8, router_jitter_noise=0.1, attention_bias=True,
                    lm_head_bias=True, original_max_position_embeddings=256, rope_parameters=PHI_MOE_ROPE),
     "phimoe-long": case("PhimoeConfig", dtype="bfloat16", max_shard_size="300KB", intermediate_size=64, num_local_experts=6,
@@ -302,6 +315,8 @@ def saved_tensors(folder):
 def record(folder, model_class):
     model = getattr(transformers, model_class).from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager").float().eval()
+    if model_class == "Llama4ForConditionalGeneration":  # whose forward() needs pictures in transformers 5.24
+        model = model.language_model
     ids = [1] + generated_ids(N_TEACHER + 16, SIZES["vocab_size"], 7)
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0].double()

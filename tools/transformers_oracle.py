@@ -6,7 +6,8 @@
     transformers_oracle.py phi3-window.gguf tests/engine/golden/phi3-window.json
 
 llama.cpp does not apply Phi 3's sliding window; transformers does. Of Phi's mixtures llama.cpp computes RMS norms for layer
-norms, and the softmax of two experts for the sparse mixer. Needs torch, transformers and numpy.
+norms, and the softmax of two experts for the sparse mixer. Llama 4's chunks of attention have 8192 tokens there, and queries
+grow from the 8192nd token on, whatever the file says. Needs torch, transformers and numpy.
 """
 import json
 import sys
@@ -81,6 +82,44 @@ def phimoe(path):
     return model
 
 
+def llama4(path):
+    """Loads a file of architecture `llama4`, whose factors of rotation become those of every head."""
+    metadata, tensors = read_gguf(path)
+    get = lambda key: metadata["llama4." + key]
+    n_layer, step = get("block_count"), get("interleave_moe_layer_step")
+    config = transformers.Llama4TextConfig(
+        vocab_size=len(tensors["token_embd.weight"]), hidden_size=get("embedding_length"),
+        intermediate_size=get("expert_feed_forward_length"), intermediate_size_mlp=get("feed_forward_length"),
+        num_hidden_layers=n_layer, num_attention_heads=get("attention.head_count"),
+        num_key_value_heads=get("attention.head_count_kv"), head_dim=get("attention.key_length"),
+        max_position_embeddings=get("context_length"), rms_norm_eps=get("attention.layer_norm_rms_epsilon"),
+        num_local_experts=get("expert_count"), num_experts_per_tok=get("expert_used_count"), interleave_moe_layer_step=step,
+        attention_chunk_size=get("attention.sliding_window"), attn_scale=get("attention.temperature_scale"),
+        floor_scale=get("attention.temperature_length"), rope_parameters=dict(rope_type="default", rope_theta=get("rope.freq_base")),
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False, attn_implementation="eager")
+    names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+    weights = {}
+    for il in range(n_layer):
+        layer, blk = f"model.layers.{il}.", f"blk.{il}."
+        names |= {layer + f"self_attn.{x}_proj": blk + f"attn_{x}" for x in "qkv"}
+        names |= {layer + "self_attn.o_proj": blk + "attn_output", layer + "input_layernorm": blk + "attn_norm",
+                  layer + "post_attention_layernorm": blk + "ffn_norm"}
+        is_dense = (il + 1) % step != 0
+        one, end = (layer + "feed_forward.", "") if is_dense else (layer + "feed_forward.shared_expert.", "_shexp")
+        names |= {one + f"{x}_proj": blk + f"ffn_{x}{end}" for x in ("gate", "up", "down")}
+        if is_dense:
+            continue
+        names[layer + "feed_forward.router"] = blk + "ffn_gate_inp"
+        gate, up, down = (tensors[f"{blk}ffn_{x}_exps.weight"].swapaxes(1, 2) for x in ("gate", "up", "down"))
+        experts = layer + "feed_forward.experts."
+        weights |= {experts + "gate_up_proj": np.concatenate([gate, up], axis=2), experts + "down_proj": down}
+    weights |= {f"{ours}.weight": tensors[f"{theirs}.weight"] for ours, theirs in names.items()}
+    model = transformers.Llama4ForCausalLM(config).float().eval()
+    model.load_state_dict({name: torch.from_numpy(x.copy()) for name, x in weights.items()})
+    model.model.rotary_emb.inv_freq /= torch.from_numpy(tensors["rope_freqs.weight"].copy())
+    return model
+
+
 @torch.no_grad()
 def log_probabilities(model, ids):
     """Log-probabilities [len(ids), n_vocab], in f64."""
@@ -112,7 +151,7 @@ def main():
     path, out = sys.argv[1:]
     name = Path(path).name
     architecture = read_gguf(path)[0]["general.architecture"]
-    model = {"phi3": phi3, "phimoe": phimoe}[architecture](path)
+    model = {"phi3": phi3, "phimoe": phimoe, "llama4": llama4}[architecture](path)
     n_vocab = model.config.vocab_size
     prompts = [[1] + generated_ids(20 + 13 * i, n_vocab, 100 + i) for i in range(N_PROMPTS)]
     golden = {

@@ -18,17 +18,20 @@ namespace snapkv {
 enum class AttentionKind {
   full,            ///< all of them
   sliding_window,  ///< the last LayerInfo::window, its own included
+  chunked,         ///< those from the last multiple of LayerInfo::window on
   none,            ///< the layer has no attention
 };
 
-/// "full", "sliding window", "none"
+/// "full", "sliding window", "chunks", "none"
 const char* name(AttentionKind kind);
 
 struct LayerInfo {
   AttentionKind attention = AttentionKind::full;
-  int64_t window = 0;  ///< tokens that a query sees through a sliding window, its own included
+  /// Tokens that a query sees through a sliding window, its own included, or those of a chunk.
+  int64_t window = 0;
   /// Whether a policy chooses which rows of its cache are kept. A sliding window keeps its last
-  /// `window` rows instead, whatever the policy: no later query can see the others.
+  /// `window` rows instead, and a layer with chunks those of the last one, whatever the policy: no
+  /// later query can see the others.
   bool compressed = true;
   bool rotated = true;   ///< queries and keys are rotated by their position (RoPE)
   float scale = 1.0f;    ///< of the scores q . k, nearly always 1 / sqrt(head_dim)

@@ -68,6 +68,8 @@ void KvLayer::swap(KvLayer& other) noexcept {
   std::swap(v_step_, other.v_step_);
   std::swap(heads_, other.heads_);
   std::swap(saved_, other.saved_);
+  std::swap(end_, other.end_);
+  std::swap(saved_end_, other.saved_end_);
   std::swap(spill_dir_, other.spill_dir_);
 }
 
@@ -78,6 +80,12 @@ const KvLayer& KvLayer::rows_of(const RowState& other) const {
                rows->shape_.head_dim_v == shape_.head_dim_v &&
                rows->shape_.v_in_k == shape_.v_in_k);
   return *rows;
+}
+
+int64_t KvLayer::end_of(const RowState& rows) {
+  const auto* const layer = dynamic_cast<const KvLayer*>(&rows);
+  SNAPKV_CHECK(layer != nullptr);
+  return layer->end_;
 }
 
 std::vector<int32_t> KvLayer::n_rows() const {
@@ -93,6 +101,7 @@ void KvLayer::visible_rows(std::vector<HeadRows>& heads, int32_t n_later) const 
 bool KvLayer::keep_first(int32_t n) {
   roll_back();  // which forgets the new rows, and leaves them where they are
   for (Head& head : heads_) head.n_kv += n;
+  end_ += n;
   return true;
 }
 
@@ -140,6 +149,7 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
   ops::store_rows(backend, k, dtype_, k_dst);
   if (!shape_.v_in_k) ops::store_rows(backend, v, dtype_, v_dst);
   for (Head& head : heads_) head.n_kv += n;  // last, since an op may run out of memory
+  end_ += n;
 }
 
 void KvLayer::append(Backend& backend, const RowState& state, std::span<const int32_t> first,
@@ -170,6 +180,8 @@ void KvLayer::append(Backend& backend, const RowState& state, std::span<const in
   }
   // last, since an op may run out of memory
   for (int h = 0; h < n_head_kv(); ++h) heads_[h].n_kv += n_rows[h];
+  const int32_t after = other.n_kv(0) - (first.empty() ? 0 : first[0]) - n_rows[0];
+  end_ = other.end_ - after;
 }
 
 void KvLayer::keep(Backend& backend, const RowState& state, const Selection& selection,
@@ -179,6 +191,7 @@ void KvLayer::keep(Backend& backend, const RowState& state, const Selection& sel
   for (int32_t& rows : capacity) rows += reserve;
   allocate(backend, capacity);
   if (selection.keep_all) return append(backend, all);
+  end_ = all.end_;
   std::vector<const void*> k_src, v_src;
   std::vector<void*> k_dst, v_dst, pos_dst;
   for (int h = 0; h < n_head_kv(); ++h) {
@@ -218,6 +231,7 @@ bool KvLayer::reuse(const StateShape& shape, int64_t n) {
     return false;
   }
   for (Head& head : heads_) head.n_kv = 0;
+  end_ = 0;
   return true;
 }
 
@@ -253,6 +267,8 @@ void KvLayer::reserve(Backend& backend, int32_t n, int32_t step) {
   for (int h = 0; h < n_head_kv(); ++h) {  // unless rows before them were dropped since
     grown.saved_[h].n_kv = std::min(saved_[h].n_kv, heads_[h].n_kv);
   }
+  grown.end_ = end_;
+  grown.saved_end_ = saved_end_;
   swap(grown);
 }
 

@@ -56,8 +56,14 @@ class KvLayer : public RowState {
             int32_t reserve) override;
   bool take(RowState& all, int64_t n) override;
   void clear() override;
-  void snapshot() override { saved_ = heads_; }
-  void roll_back() override { heads_ = saved_; }
+  void snapshot() override {
+    saved_ = heads_;
+    saved_end_ = end_;
+  }
+  void roll_back() override {
+    heads_ = saved_;
+    end_ = saved_end_;
+  }
   bool keep_first(int32_t n) override;
   void save(Backend& backend, const ByteSink& out) const override;
   size_t saved_bytes() const override;
@@ -82,6 +88,9 @@ class KvLayer : public RowState {
 
  protected:
   void allocate(Backend& backend, std::span<const int32_t> capacity);
+  /// The position after that of the last row: tokens come one after the other.
+  int64_t end() const { return end_; }
+  static int64_t end_of(const RowState& rows);
   /// How many rows of a head keep_last() has dropped since the snapshot. They are still there.
   int32_t n_dropped(int head) const {
     return static_cast<int32_t>(heads_[head].first - saved_[head].first);
@@ -128,7 +137,8 @@ class KvLayer : public RowState {
   int64_t v_row_bytes_ = 0;          // of values that are stored; 0: they are parts of the keys
   int64_t v_step_ = 0;               // from a value to that of the next row
   std::vector<Head> heads_, saved_;  // saved_: of the snapshot
-  std::string spill_dir_;            // empty: in the backend's memory
+  int64_t end_ = 0, saved_end_ = 0;
+  std::string spill_dir_;  // empty: in the backend's memory
 };
 
 }  // namespace snapkv

@@ -112,6 +112,7 @@ void KvLayer::borrow(const SavedState& saved) {
   storage_ = Buffer(const_cast<std::byte*>(rows.data()), rows.size(), nullptr);
   lay_out(n);
   for (int h = 0; h < n_head_kv(); ++h) heads_[h].n_kv = n[h];
+  end_ = saved_end_ = saved.n_tokens;
 }
 
 void KvLayer::load(Backend& backend, const SavedState& saved, int64_t reserve) {
@@ -121,6 +122,7 @@ void KvLayer::load(Backend& backend, const SavedState& saved, int64_t reserve) {
   std::vector<int32_t> capacity = from.n_rows();
   for (int32_t& n : capacity) n = static_cast<int32_t>(std::min(n + reserve, kMostRows));
   allocate(backend, capacity);
+  end_ = saved_end_ = saved.n_tokens;
   for (int h = 0; h < n_head_kv(); ++h) {
     const int64_t n = heads_[h].n_kv = from.n_kv(h);
     backend.upload(k(h), from.k(h), n * k_row_bytes_);

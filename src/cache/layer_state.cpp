@@ -74,6 +74,51 @@ class WindowLayer final : public KvLayer {
   int32_t window_;
 };
 
+/// The state of a layer with attention in chunks: the tokens since the last multiple of a chunk's
+/// length, among which no policy chooses.
+class ChunkLayer final : public KvLayer {
+ public:
+  ChunkLayer(KvMeter& meter, const StateShape& shape, DType dtype)
+      : KvLayer(meter, shape, dtype), chunk_(shape.chunk) {}
+
+  std::string_view kind() const override { return "chunk"; }
+  using KvLayer::append;
+  void append(Backend& backend, const Tensor& k, const Tensor& v,
+              std::span<const int32_t> pos) override {
+    KvLayer::append(backend, k, v, pos);
+    keep_last(seen_by(end() - 1));
+  }
+  void visible_rows(std::vector<HeadRows>& heads, int32_t n_later = 0) const override {
+    const int32_t n_seen = seen_by(end() - 1 - n_later);
+    for (int h = 0; h < n_head_kv(); ++h) {
+      const int32_t n = std::min(n_seen, n_kv(h) + n_dropped(h) - n_later);
+      const int32_t slot = n_kv(h) - n_later - n;  // below 0: of the chunk before the last token's
+      heads.push_back({k(h, slot), v(h, slot), n});
+    }
+  }
+  bool keep_first(int32_t n) override {
+    KvLayer::keep_first(n);
+    keep_last(seen_by(end() - 1));
+    return true;
+  }
+  void keep(Backend& backend, const RowState& all, const Selection&, int32_t reserve) override {
+    const int32_t n_seen = seen_by(end_of(all) - 1);
+    std::vector<int32_t> first, capacity;
+    for (const int32_t n : all.n_rows()) {
+      first.push_back(std::max(0, n - n_seen));
+      capacity.push_back(n - first.back() + reserve);
+    }
+    allocate(backend, capacity);
+    append(backend, all, first, n_seen);
+  }
+
+ private:
+  /// The number of tokens that the one at `pos` sees, itself included.
+  int32_t seen_by(int64_t pos) const { return static_cast<int32_t>(pos % chunk_ + 1); }
+
+  int64_t chunk_;
+};
+
 }  // namespace
 
 RowState& LayerState::rows() {
@@ -100,6 +145,8 @@ std::unique_ptr<LayerState> make_state(const StateShape& shape, KvMeter& meter, 
   std::unique_ptr<RowState> rows;
   if (shape.has_rows() && shape.window > 0) {
     rows = std::make_unique<WindowLayer>(meter, shape, dtype);
+  } else if (shape.has_rows() && shape.chunk > 0) {
+    rows = std::make_unique<ChunkLayer>(meter, shape, dtype);
   } else if (shape.has_rows()) {
     rows = std::make_unique<KvLayer>(meter, shape, dtype);
   }

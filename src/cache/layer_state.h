@@ -41,6 +41,7 @@ struct StateShape {
   int64_t head_dim_k = 0;  // of a key
   int64_t head_dim_v = 0;  // of a value
   int64_t window = 0;      // of a sliding window: the number of last tokens that are seen; 0: all
+  int64_t chunk = 0;       // of attention in chunks: a token sees those of its chunk; 0: no chunks
   /// Whether values are the last head_dim_v values of the keys, and so are not stored themselves.
   bool v_in_k = false;
 
@@ -136,6 +137,15 @@ class LayerState {
   virtual size_t bytes() const = 0;
   virtual size_t bytes_used() const = 0;
 };
+
+/// Rows [n_head, capacity, d] without the first n of each head.
+inline Tensor rows_from(const Tensor& rows, int64_t n) {
+  SNAPKV_DCHECK(0 <= n && n <= rows.shape[1]);
+  Tensor rest = rows;
+  rest.data = static_cast<char*>(rows.data) + n * rows.stride[1];
+  rest.shape[1] -= n;
+  return rest;
+}
 
 /// The state of a layer with attention and rows of its own: for each KV head the rows (keys, values
 /// and positions) that tokens have left. Policies choose among them.

@@ -78,6 +78,8 @@ const char* name(AttentionKind kind) {
       return "full";
     case AttentionKind::sliding_window:
       return "sliding window";
+    case AttentionKind::chunked:
+      return "chunks";
     case AttentionKind::none:
       return "none";
   }
@@ -141,10 +143,9 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
   info.n_embd = c.n_embd;
   for (const LayerSpec& layer : spec.layers) {
     if (layer.ffn.empty()) continue;
-    const auto experts =
-        std::find_if(layer.ffn.begin(), layer.ffn.end(), [](const FeedForwardPart& part) {
-          return part.kind == FeedForwardKind::experts;
-        });
+    const auto experts = std::find_if(
+        layer.ffn.begin(), layer.ffn.end(),
+        [](const FeedForwardPart& part) { return part.kind == FeedForwardKind::experts; });
     info.n_ff = (experts != layer.ffn.end() ? *experts : layer.ffn.front()).n_ff;  // the last's
   }
   info.n_expert = c.n_expert;

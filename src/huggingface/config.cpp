@@ -10,6 +10,7 @@
 #include "huggingface/gemma4_config.h"
 #include "huggingface/lfm2_config.h"
 #include "huggingface/linear_attention_config.h"
+#include "huggingface/llama4_config.h"
 #include "huggingface/mamba2_config.h"
 #include "huggingface/rope_config.h"
 #include "huggingface/window_config.h"
@@ -83,7 +84,7 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
 int64_t default_head_dim(const Config& config) {
   const std::string_view architecture = config.mapping->architecture;
   if (architecture.starts_with("gemma") || config.has_linear_attention()) return 256;
-  for (const char* name : {"qwen3", "qwen3vl", "glm4", "seed_oss", "ernie4_5"}) {
+  for (const char* name : {"llama4", "qwen3", "qwen3vl", "glm4", "seed_oss", "ernie4_5"}) {
     if (architecture == name) return 128;
   }
   return 0;
@@ -207,6 +208,7 @@ void read_experts(const JsonFields& c, Config& config) {
   if (config.mapping->architecture.starts_with("qwen")) read_qwen_experts(c, config);
   if (config.mapping->architecture == "gpt-oss") read_gpt_oss_experts(c, config);
   if (config.is_phimoe()) read_phi_experts(c, config);
+  if (config.is_llama4()) read_llama4_experts(c, config);
   if (config.mapping->architecture == "granitemoe" || config.is_granite_hybrid()) {
     config.n_ff_shared = c.integer("shared_intermediate_size", 0, 1 << 22, 0);
   }
@@ -358,6 +360,8 @@ Config read_config(const JsonFields& root) {
     read_falcon_h1(c, config);
   } else if (config.is_lfm2()) {
     read_convolutions(c, config);
+  } else if (config.is_llama4()) {
+    read_llama4_attention(c, config);
   } else {
     read_windows(c, config);
   }
@@ -450,6 +454,7 @@ void add_config_keys(const Config& config, Keys& keys) {
   add_rope_keys(config, keys);
   if (config.is_gemma3n()) add_gemma3n_keys(config, keys);
   if (config.is_gemma4()) add_gemma4_keys(config, keys);
+  if (config.is_llama4()) add_llama4_keys(config, keys);
 }
 
 }  // namespace snapkv::huggingface

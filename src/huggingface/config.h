@@ -61,6 +61,15 @@ struct Mamba2Sizes {
   int64_t n_xbc() const { return n_values() + 2 * n_group * d_state; }
 };
 
+/// Of Llama 4.
+struct Llama4Config {
+  int64_t chunk = 0;             // tokens of a chunk of attention
+  int64_t expert_step = 1;       // the last of so many layers has experts, the others have none
+  bool qk_norm = true;           // of layers that are rotated
+  double temperature = 0;        // scale of queries in the others
+  int64_t temperature_step = 0;  // tokens from which on it is higher
+};
+
 /// Of Falcon-H1, by which results of matrices are multiplied (Factor).
 struct FalconFactors {
   double embeddings = 1, logits = 1;
@@ -106,6 +115,7 @@ struct Config {
   /// Where the others, or all, have such a mixer, the convolution being a part of it.
   Mamba2Sizes mamba2;
   FalconFactors factors;
+  Llama4Config llama4;
   /// [n_layer] letters, where each layer is one part: M a mixer of Mamba-2, * attention, - a dense
   /// network, E experts. Else empty.
   std::string parts;
@@ -136,7 +146,9 @@ struct Config {
   bool is_falcon_h1() const { return mapping->architecture == "falcon-h1"; }
   /// Dense or with experts.
   bool is_nemotron_h() const { return mapping->architecture.starts_with("nemotron_h"); }
+  bool is_llama4() const { return mapping->architecture == "llama4"; }
   bool has_experts_in(int64_t il) const {
+    if (is_llama4()) return (il + 1) % llama4.expert_step == 0;
     return parts.empty() ? il >= n_dense_layers : parts[static_cast<size_t>(il)] == 'E';
   }
   bool has_linear_attention() const { return is_qwen35() || mapping->architecture == "qwen3next"; }

@@ -57,17 +57,19 @@ enum class Edit {
   permute_q,  // reorders the rows of each query head, so that neighbouring values are rotated
   permute_k,  // the same for each key head
   add_one,    // GGUF stores w where the folder stores w - 1, because the class computes with 1 + w
-  value_heads,    // reorders heads of linear attention's values (LinearHeads) among the last rows
-  value_columns,  // the same among the columns
-  decay_rate,     // the same among the values w, of which GGUF stores -exp(w)
-  grouped_qkv,    // takes queries, keys and values from in_proj_qkvz, which has the queries, keys,
-                  // values and gates of one head of keys after another
-  grouped_gate,   // takes the gates from there
-  transposed,     // of several matrices
-  gate_of_pairs,  // takes the rows of gates from transposed matrices where rows of gate and up
-                  // alternate, or the values from vectors
-  up_of_pairs,    // the others
-  first_half,     // takes the first half of the rows
+  value_heads,     // reorders heads of linear attention's values (LinearHeads) among the last rows
+  value_columns,   // the same among the columns
+  decay_rate,      // the same among the values w, of which GGUF stores -exp(w)
+  grouped_qkv,     // takes queries, keys and values from in_proj_qkvz, which has the queries, keys,
+                   // values and gates of one head of keys after another
+  grouped_gate,    // takes the gates from there
+  transposed,      // of several matrices
+  gate_of_halves,  // takes the rows of gates from transposed matrices where those of up follow
+  up_of_halves,    // the others
+  gate_of_pairs,   // takes the rows of gates from transposed matrices where rows of gate and up
+                   // alternate, or the values from vectors
+  up_of_pairs,     // the others
+  first_half,      // takes the first half of the rows
   second_half,
 };
 

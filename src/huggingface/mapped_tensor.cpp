@@ -69,6 +69,8 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
     case Edit::transposed:
     case Edit::gate_of_pairs:
     case Edit::up_of_pairs:
+    case Edit::gate_of_halves:
+    case Edit::up_of_halves:
     case Edit::first_half:
     case Edit::second_half:
       break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of the table in gguf_mappings.cpp: Gemma 3n, Gemma 4, GLM 4, Seed-OSS, EXAONE 4, ERNIE 4.5,
-// Hunyuan and the text models of Qwen 2 VL to Qwen 3 VL.
+// Rows of the table in gguf_mappings.cpp: Gemma 3n, Gemma 4, GLM 4, Llama 4, Seed-OSS, EXAONE 4,
+// ERNIE 4.5, Hunyuan and the text models of Qwen 2 VL to Qwen 3 VL.
 #pragma once
 
 #include <array>
@@ -133,6 +133,35 @@ inline constexpr TensorRow kGlm4MoeExperts[] = {
     {"down_proj", "ffn_down", Size::embd, Size::ff},
 };
 
+/// Neighbouring values are rotated. Some layers have experts, the others a dense network.
+inline constexpr TensorRow kLlama4Layer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"feed_forward.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"feed_forward.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"feed_forward.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"feed_forward.router", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"feed_forward.shared_expert.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd,
+     Edit::none, true},
+    {"feed_forward.shared_expert.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none,
+     true},
+    {"feed_forward.shared_expert.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared,
+     Edit::none, true},
+};
+
+inline constexpr TensorRow kLlama4Experts[] = {
+    {"feed_forward.experts.gate_up_proj", "ffn_gate_exps.weight", Size::embd, Size::ff_twice,
+     Edit::gate_of_halves, false, true},
+    {"feed_forward.experts.gate_up_proj", "ffn_up_exps.weight", Size::embd, Size::ff_twice,
+     Edit::up_of_halves, false, true},
+    {"feed_forward.experts.down_proj", "ffn_down_exps.weight", Size::ff, Size::embd,
+     Edit::transposed, false, true},
+};
+
 inline constexpr TensorRow kSeedOssLayer[] = {
     {"input_layernorm", "attn_norm", Size::embd},
     {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
@@ -175,6 +204,8 @@ inline constexpr TensorRow kHunyuanLayer[] = {
 
 inline constexpr std::string_view kGlm4[] = {"Glm4ForCausalLM"};
 inline constexpr std::string_view kGlm4Moe[] = {"Glm4MoeForCausalLM"};
+inline constexpr std::string_view kLlama4[] = {"Llama4ForCausalLM",
+                                               "Llama4ForConditionalGeneration"};
 inline constexpr std::string_view kSeedOss[] = {"SeedOssForCausalLM"};
 inline constexpr std::string_view kExaone4[] = {"Exaone4ForCausalLM"};
 inline constexpr std::string_view kErnie[] = {"Ernie4_5ForCausalLM"};
@@ -205,6 +236,10 @@ constexpr auto more_mappings(std::span<const TensorRow> qwen2, std::span<const T
                   .layer = kGlm4MoeLayer,
                   .experts = kGlm4MoeExperts,
                   .expert_prefix = "mlp.experts."},
+      GgufMapping{.architecture = "llama4",
+                  .classes = kLlama4,
+                  .layer = kLlama4Layer,
+                  .joined_experts = kLlama4Experts},
       GgufMapping{.architecture = "seed_oss", .classes = kSeedOss, .layer = kSeedOssLayer},
       GgufMapping{.architecture = "exaone4", .classes = kExaone4, .layer = kExaone4Layer},
       GgufMapping{.architecture = "ernie4_5",

@@ -101,7 +101,9 @@ void read_scaling(const JsonFields& rope, Config& config) {
     r.factor = rope.positive("factor");
     r.low_freq_factor = rope.positive("low_freq_factor");
     r.high_freq_factor = rope.positive("high_freq_factor");
-    if (r.high_freq_factor <= r.low_freq_factor) {
+    // Llama 4's are the same: no frequency is slowed down by a part of the factor
+    const bool may_equal = config.is_llama4() && r.high_freq_factor == r.low_freq_factor;
+    if (r.high_freq_factor <= r.low_freq_factor && !may_equal) {
       rope.bad("high_freq_factor", "is {}, expected more than low_freq_factor, {}",
                r.high_freq_factor, r.low_freq_factor);
     }
@@ -138,6 +140,7 @@ void read_rope(const JsonFields& c, Config& config) {
   const bool lfm2 = config.is_lfm2();
   const bool gpt_oss = config.mapping->architecture == "gpt-oss";
   config.rope.theta = c.positive("rope_theta", gemma || lfm2 || config.is_phimoe() ? 1e6
+                                               : config.is_llama4()                ? 5e5
                                                : gpt_oss                           ? 150000
                                                                                    : 1e4);
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
@@ -181,7 +184,7 @@ void read_rope(const JsonFields& c, Config& config) {
 void add_rope_keys(const Config& config, Keys& keys) {
   const std::string architecture(config.mapping->architecture);
   const auto key = [&](const char* name) { return architecture + "." + name; };
-  if (architecture == "llama" || config.is_phi() || config.is_glm4() ||
+  if (architecture.starts_with("llama") || config.is_phi() || config.is_glm4() ||
       config.has_linear_attention()) {
     keys.u32(key("rope.dimension_count"), config.n_rot);
   }
@@ -221,8 +224,9 @@ std::vector<float> llama3_factors(const Config& config) {
         std::pow(r.theta, static_cast<double>(i) / static_cast<double>(config.n_rot));
     // 1 for short waves, `factor` for long ones, and interpolated between them.
     const double turns = context / wavelength;
-    const double smooth = std::clamp(
-        (turns - r.low_freq_factor) / (r.high_freq_factor - r.low_freq_factor), 0.0, 1.0);
+    const double range = r.high_freq_factor - r.low_freq_factor;
+    const double above = turns - r.low_freq_factor;
+    const double smooth = range > 0 ? std::clamp(above / range, 0.0, 1.0) : above >= 0 ? 1.0 : 0.0;
     factors.push_back(static_cast<float>(1 / ((1 - smooth) / r.factor + smooth)));
   }
   return factors;

@@ -55,7 +55,7 @@ bool is_of_another_part(const Config& config, std::string_view name) {
   if (!config.multimodal) return false;
   if (name.starts_with("model.")) name.remove_prefix(6);
   return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.") ||
-         name.starts_with("visual.") ||
+         name.starts_with("visual.") || (config.is_llama4() && name.starts_with("vision_model.")) ||
          ((config.is_gemma3n() || config.is_gemma4()) &&
           (name.starts_with("audio_tower.") || name.starts_with("embed_vision.") ||
            name.starts_with("embed_audio.")));
@@ -255,7 +255,7 @@ class Mapper {
       m.tensor = view(t.data, all.dtype, gguf_shape(shape, edit));
       m.edit = edit;
     }
-    if (edit == Edit::transposed || edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs) {
+    if (is_strided(edit)) {
       m.strides = strides_of(shape, edit);
     }
     mapped_.push_back(std::move(m));
@@ -270,7 +270,8 @@ class Mapper {
 
   /// The shape of what is taken from a tensor.
   std::vector<int64_t> gguf_shape(std::vector<int64_t> shape, Edit edit) const {
-    const bool of_pairs = edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs;
+    const bool of_pairs = edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs ||
+                          edit == Edit::gate_of_halves || edit == Edit::up_of_halves;
     if (edit == Edit::grouped_qkv) shape[0] = config_.linear.n_qkv();
     if (edit == Edit::grouped_gate) shape[0] = config_.linear.n_values();
     if (of_pairs) shape.back() /= 2;
@@ -278,9 +279,22 @@ class Mapper {
     return shape;
   }
 
+  static bool is_strided(Edit edit) {
+    return edit == Edit::transposed || edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs ||
+           edit == Edit::gate_of_halves || edit == Edit::up_of_halves;
+  }
+
   /// Where `shape`'s values go if it is transposed, taken apart, or both.
   static Strides strides_of(const std::vector<int64_t>& shape, Edit edit) {
-    const int64_t n = shape.back(), start = edit == Edit::up_of_pairs ? 1 : 0;
+    const int64_t n = shape.back();
+    if (edit == Edit::gate_of_halves || edit == Edit::up_of_halves) {
+      return {.n_rows = n / 2,
+              .matrix = shape[1] * n,
+              .row = 1,
+              .column = n,
+              .start = edit == Edit::up_of_halves ? n / 2 : 0};
+    }
+    const int64_t start = edit == Edit::up_of_pairs ? 1 : 0;
     const int64_t step = edit == Edit::transposed ? 1 : 2;
     if (shape.size() == 2) {  // vectors
       return {.n_rows = 1, .matrix = n, .column = step, .start = start};

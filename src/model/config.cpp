@@ -53,6 +53,21 @@ void read_stream_scales(const MetadataReader& reader, const Family& family, Mode
   c.residual_scale = static_cast<float>(reader.positive("residual_scale", 1.0));
 }
 
+void read_temperature(const MetadataReader& reader, const Family& family, ModelConfig& c) {
+  const FamilyTemperature& otherwise = family.temperature;
+  QueryTemperature& t = c.temperature;
+  t.offset = otherwise.offset;
+  t.scale = reader.not_negative("attention.temperature_scale", otherwise.scale);
+  if (t.scale == 0.0) return;
+  constexpr const char* kLength = "attention.temperature_length";
+  if (otherwise.length > 0) {
+    t.length = reader.size(kLength, otherwise.length, INT32_MAX);
+  } else {
+    t.length = reader.size(reader.has(kLength) ? kLength : "rope.scaling.original_context_length",
+                           INT32_MAX);
+  }
+}
+
 void read_scales(const MetadataReader& reader, const Family& family, ModelConfig& c) {
   read_stream_scales(reader, family, c);
   if (family.logit_scale != LogitScale::none) {
@@ -68,12 +83,7 @@ void read_scales(const MetadataReader& reader, const Family& family, ModelConfig
          reader.file().path(), reader.key("logit_scale"), c.architecture);
   }
   c.final_softcap = reader.softcap("final_logit_softcapping", family.final_softcap);
-  c.temperature.scale = reader.not_negative("attention.temperature_scale", 0.0);
-  if (c.temperature.scale > 0.0) {
-    const char* length = "attention.temperature_length";
-    c.temperature.length = reader.size(
-        reader.has(length) ? length : "rope.scaling.original_context_length", INT32_MAX);
-  }
+  read_temperature(reader, family, c);
 }
 
 /// The sparse mixer, the only rule of Phi's mixtures.
@@ -198,7 +208,7 @@ int64_t read_n_positions(const MetadataReader& reader) {
 
 float QueryTemperature::factor(int32_t pos) const {
   if (scale == 0.0) return 1.0f;
-  const double n = std::floor(static_cast<double>(pos) / static_cast<double>(length));
+  const double n = std::floor((static_cast<double>(pos) + offset) / static_cast<double>(length));
   return static_cast<float>(1.0 + scale * std::log(1.0 + n));
 }
 

@@ -15,11 +15,12 @@ class MetadataReader;
 struct Family;
 
 /// Scales queries up at positions beyond the training context (Llama 4's attention temperature):
-/// they are multiplied by 1 + scale * ln(1 + floor(pos / length)).
+/// they are multiplied by 1 + scale * ln(1 + floor((pos + offset) / length)).
 struct QueryTemperature {
   double scale = 0.0;  // .attention.temperature_scale; 0: no scaling
   int64_t length =
       0;  // .attention.temperature_length, default .rope.scaling.original_context_length
+  int32_t offset = 0;  // the family's
 
   float factor(int32_t pos) const;
 };

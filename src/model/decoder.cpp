@@ -152,6 +152,8 @@ class Decoder final : public Architecture {
                                      layer.state.head_dim_k,
                                      layer.state.head_dim_v,
                                      layer.state.window,
+                                     layer.state.chunk,
+                                     layer.plain_qk_norm,
                                      layer.state.n_recurrent,
                                      layer.state.shared,
                                      has_begin(il)};

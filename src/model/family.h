@@ -50,6 +50,7 @@ enum class SharedExpert {
   if_sized,    // where the header has this width
   if_counted,  // if not: as wide as .expert_shared_count experts, where the header has this number
   gated,       // always, and each token has a factor for it: sigmoid(w . x)
+  alike,       // always, as wide as one of the experts
 };
 
 /// Where attention and feed-forward network have norms: of what they read, of what they add to the
@@ -87,6 +88,13 @@ struct Windows {
   int64_t full_every = 0;  // the last of every full_every layers has full attention; 0: none
   double freq_base = 0.0;  // of the rotation in layers with a window; 0: as in other layers
   bool scaled = true;      // whether that rotation is scaled for long contexts
+};
+
+/// A family's QueryTemperature, where the file says nothing.
+struct FamilyTemperature {
+  double scale = 0.0;  // 0: none
+  int64_t length = 0;  // 0: .rope.scaling.original_context_length
+  int32_t offset = 0;
 };
 
 /// The defaults are Llama's (arXiv 2302.13971): RMS norms before attention and before the
@@ -135,6 +143,8 @@ struct Family {
   ExpertScore expert_score = ExpertScore::softmax;
   /// Whether the weights of a token's experts add up to 1, unless .expert_weights_norm says so.
   bool experts_normalized = true;
+  /// What experts read, not what they give, is multiplied by their weights. A token has one expert.
+  bool weighs_inputs = false;
   bool gated = true;        // down(f(gate x) * up x); otherwise down(f(up x))
   bool xielu = false;       // f is xIELU, with numbers of each layer's own, instead of activation
   bool fused_gate = false;  // ffn_up holds gate and up, in this order
@@ -142,6 +152,7 @@ struct Family {
   RopeLayout rope = RopeLayout::norm;
   RotatedLayers rotated = RotatedLayers::all;
   Windows windows = {};
+  FamilyTemperature temperature = {};
 
   bool scales_embeddings = false;  // by sqrt(n_embd)
   bool layer_inputs = false;  // .embedding_length_per_layer_input, if not 0 (blocks/layer_input.h)

@@ -33,6 +33,7 @@ int64_t read_shared_width(const MetadataReader& reader, SharedExpert shared, int
   constexpr const char* kShared = "expert_shared_feed_forward_length";
   constexpr const char* kCount = "expert_shared_count";
   if (shared == SharedExpert::none) return 0;
+  if (shared == SharedExpert::alike) return reader.size(kShared, n_ff, 1 << 22);
   if (shared == SharedExpert::gated || reader.file().get_uint(reader.key(kShared), 0) > 0) {
     return read_width(reader, kShared);
   }

@@ -89,13 +89,16 @@ struct FeedForwardPart {
 struct LayerSpec {
   TokenMixerKind mixer = TokenMixerKind::attention;
   AttentionKind attention = AttentionKind::full;
-  int64_t n_head = 0;      // of queries; state.n_head is that of keys and values
-  int64_t window = 0;      // tokens that a query sees through a sliding window, its own included
-  float scale = 1.0f;      // of the scores
-  float softcap = 0.0f;    // of the scores; 0: none
-  RotationSpec rotation;   // of queries and keys
-  bool compressed = true;  // whether a policy chooses among the rows of its state
-  PolicyLayer place;       // among the layers where it does
+  int64_t n_head = 0;     // of queries; state.n_head is that of keys and values
+  int64_t window = 0;     // tokens that a query sees through a sliding window, its own included,
+                          // or those of a chunk
+  float scale = 1.0f;     // of the scores
+  float softcap = 0.0f;   // of the scores; 0: none
+  RotationSpec rotation;  // of queries and keys
+  bool plain_qk_norm = false;   // whether these are normed without weights
+  bool has_temperature = true;  // whether ModelConfig::temperature scales queries
+  bool compressed = true;       // whether a policy chooses among the rows of its state
+  PolicyLayer place;            // among the layers where it does
   /// Whether the matrix of the queries also computes, after each head's query, a gate for what the
   /// head's attention gives (arXiv 2505.06708).
   bool output_gate = false;
@@ -112,7 +115,8 @@ struct LayerSpec {
 
   /// Number of rows that a query at position n_tokens - 1 sees.
   int64_t visible_rows(int64_t n_tokens) const {
-    if (attention == AttentionKind::none) return 0;
+    if (attention == AttentionKind::none || n_tokens == 0) return 0;
+    if (attention == AttentionKind::chunked) return (n_tokens - 1) % window + 1;
     return attention == AttentionKind::sliding_window ? std::min(n_tokens, window) : n_tokens;
   }
   int64_t n_q() const { return n_head * state.head_dim_k; }        // values of a token's queries

@@ -27,6 +27,7 @@ struct QueryChunk {
   float scale = 1.0f;
   RopeFrequencies rope;           // applied to q and k
   AttentionVariant variant = {};  // the layer's attention
+  int64_t chunk = 0;  // > 0: a query sees the rows from the last multiple of this position on
   /// Which of the layers that see these rows the queries are of, PolicyInput::wo's index. Chunks of
   /// one layer follow all those of the layer before it.
   size_t reader = 0;

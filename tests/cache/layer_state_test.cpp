@@ -22,6 +22,9 @@ constexpr StateShape kWideValues = {
 constexpr StateShape kWindowed = {
     .n_head = kHeads, .head_dim_k = kHeadDim, .head_dim_v = kHeadDim, .window = kWindow};
 
+constexpr StateShape kChunked = {
+    .n_head = kHeads, .head_dim_k = kHeadDim, .head_dim_v = kHeadDim, .chunk = kWindow};
+
 constexpr StateShape kValuesInKeys = {
     .n_head = kHeads, .head_dim_k = kHeadDim + 2, .head_dim_v = kHeadDim, .v_in_k = true};
 
@@ -36,13 +39,15 @@ class LayerStateTest : public testing::TestWithParam<StateShape> {
   std::unique_ptr<Backend> backend_ = Backend::make({.device = "reference"});
   KvMeter meter_;
 
-  bool slides() const { return GetParam().window > 0; }
+  /// Whether it keeps the last tokens, among which no policy chooses.
+  bool keeps_last() const { return GetParam().window > 0 || GetParam().chunk > 0; }
   std::unique_ptr<RowState> make(DType type = DType::f32) {
     return std::unique_ptr<RowState>(&make_state(GetParam(), meter_, type).release()->rows());
   }
   /// Positions of what the layer sees after tokens [0, end).
   std::vector<int32_t> seen(int32_t end) const {
-    return range(slides() ? std::max(0, end - kWindow) : 0, end);
+    if (GetParam().chunk > 0) return range((end - 1) / kWindow * kWindow, end);
+    return range(keeps_last() ? std::max(0, end - kWindow) : 0, end);
   }
 
   /// Appends tokens [begin, end), whose keys are their positions.
@@ -108,9 +113,9 @@ TEST_P(LayerStateTest, KeepsWhatIsSelectedOrItsWindow) {
   selection.rows = Tensor(rows.data(), DType::i32, {kHeads, 3});
   const auto kept = make();
   kept->keep(*backend_, *whole, selection, 2);
-  expect_rows(*kept, slides() ? range(5, 9) : std::vector<int32_t>{1, 5, 8});
+  expect_rows(*kept, keeps_last() ? seen(9) : std::vector<int32_t>{1, 5, 8});
   append(*kept, 9, 11);
-  if (slides()) expect_rows(*kept, range(7, 11));
+  if (keeps_last()) expect_rows(*kept, seen(11));
 }
 
 TEST_P(LayerStateTest, TakesTheMemoryOfAllRows) {
@@ -144,6 +149,32 @@ TEST_P(LayerStateTest, RollsBackToTheSnapshot) {
   }
   append(*state, 6, 7);
   expect_rows(*state, seen(7));
+}
+
+// A step of several tokens, each of which sees what it would have seen alone.
+TEST_P(LayerStateTest, ShowsEachTokenOfAStepItsRows) {
+  for (int32_t before = 1; before < 10; ++before) {
+    for (int32_t n = 1; n <= 6; ++n) {
+      const auto state = make();
+      append(*state, 0, before);
+      state->reserve(*backend_, n, n);
+      state->snapshot();
+      append(*state, before, before + n);
+      for (int32_t later = 0; later < n; ++later) {
+        const std::vector<int32_t> positions = seen(before + n - later);
+        std::vector<HeadRows> heads;
+        state->visible_rows(heads, later);
+        ASSERT_EQ(heads[1].n_kv, std::ssize(positions)) << before << " " << n << " " << later;
+        EXPECT_EQ(*static_cast<const float*>(heads[1].k), positions[0]);
+      }
+      for (int32_t kept = 0; kept <= n; kept += 2) {
+        ASSERT_TRUE(state->keep_first(kept));
+        expect_rows(*state, seen(before + kept));
+        state->roll_back();
+        append(*state, before, before + n);
+      }
+    }
+  }
 }
 
 // A state that had no room for more rows has moved when it is rolled back.
@@ -183,7 +214,7 @@ TEST_P(LayerStateTest, ComesBackFromAFile) {
   };
   refused(bytes, 7, DType::f16, "type or sizes");
   refused(bytes, 8, DType::f32, "last position is 6, expected 7");
-  refused(bytes, 3, DType::f32, "rows, expected 1 to 3");
+  refused(bytes, 2, DType::f32, "rows, expected 1 to 2");
   refused(std::span(bytes).first(10), 7, DType::f32, "10 bytes");
   refused(std::span(bytes).first(bytes.size() - 1), 7, DType::f32, "bytes, expected");
   std::vector<std::byte> other = bytes;
@@ -191,9 +222,11 @@ TEST_P(LayerStateTest, ComesBackFromAFile) {
   refused(other, 7, DType::f32, "position 0 comes after");
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LayerStateTest, testing::Values(kFull, kWideValues, kWindowed, kValuesInKeys),
+INSTANTIATE_TEST_SUITE_P(Kinds, LayerStateTest,
+                         testing::Values(kFull, kWideValues, kWindowed, kChunked, kValuesInKeys),
                          [](const auto& kind) {
                            if (kind.param.window > 0) return "Window";
+                           if (kind.param.chunk > 0) return "Chunk";
                            if (kind.param.v_in_k) return "ValuesInKeys";
                            return kind.param == kFull ? "Rows" : "WideValues";
                          });

@@ -60,7 +60,8 @@ class ConvertTest : public testing::Test {
 };
 
 TEST_F(ConvertTest, TheFileComputesWhatTheFolderComputes) {
-  for (const char* name : {"llama", "llama-options", "llama3", "llama-linear", "mistral"}) {
+  for (const char* name : {"llama", "llama-options", "llama3", "llama-linear", "mistral", "llama4",
+                           "llama4-plain", "llama4-picture"}) {
     SCOPED_TRACE(name);
     write(name);
     const ConvertResult result = convert();

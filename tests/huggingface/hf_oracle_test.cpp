@@ -75,14 +75,14 @@ INSTANTIATE_TEST_SUITE_P(
                     "llama-yarn", "mistral", "mistral-window", "mixtral", "mixtral-bf16", "qwen2",
                     "qwen2-window", "qwen3", "qwen3moe", "qwen3moe-softmax", "gemma3",
                     "gemma3-options", "gemma3n", "gemma4-e", "gemma4", "gemma4-moe",
-                    "gemma4-picture", "phi3", "phi3-partial", "phi3-longrope", "phimoe",
-                    "phimoe-long", "qwen2moe", "lfm2", "lfm2moe", "qwen35", "qwen35-bf16",
-                    "qwen35-picture", "qwen35moe", "qwen35moe-picture", "qwen3next", "gpt-oss",
-                    "gpt-oss-bf16", "gpt-oss-mxfp4", "olmoe", "granitemoe", "granitemoe-shared",
-                    "glm4", "glm4moe", "glm4moe-groups", "seed_oss", "exaone4", "exaone4-window",
-                    "ernie4_5", "hunyuan", "qwen2vl", "qwen3vl", "granitehybrid",
-                    "granitehybrid-moe", "falcon_h1", "falcon_h1-norm", "nemotron_h",
-                    "nemotron_h-moe", "nemotron_h-latent"),
+                    "gemma4-picture", "phi3", "phi3-partial", "phi3-longrope", "llama4",
+                    "llama4-plain", "llama4-picture", "phimoe", "phimoe-long", "qwen2moe", "lfm2",
+                    "lfm2moe", "qwen35", "qwen35-bf16", "qwen35-picture", "qwen35moe",
+                    "qwen35moe-picture", "qwen3next", "gpt-oss", "gpt-oss-bf16", "gpt-oss-mxfp4",
+                    "olmoe", "granitemoe", "granitemoe-shared", "glm4", "glm4moe", "glm4moe-groups",
+                    "seed_oss", "exaone4", "exaone4-window", "ernie4_5", "hunyuan", "qwen2vl",
+                    "qwen3vl", "granitehybrid", "granitehybrid-moe", "falcon_h1", "falcon_h1-norm",
+                    "nemotron_h", "nemotron_h-moe", "nemotron_h-latent"),
     [](const auto& test) {
       std::string name = test.param;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -58,6 +58,35 @@ TEST(MoreFoldersTest, ExpertsOfGlmThatDoNotFitAreNamed) {
                [&] { load_changed("glm4moe-groups", set("topk_group", 4)); });
 }
 
+TEST(MoreFoldersTest, LayersOfLlama4ThatDoNotFitAreNamed) {
+  const auto set = [](const char* key, const Json& value) {
+    return [=](Json& golden) { golden["config"][key] = value; };
+  };
+  const auto refused = [&](const char* key, const Json& value,
+                           std::initializer_list<std::string_view> words) {
+    expect_error(ErrorCode::kBadModel, words, [&] { load_changed("llama4", set(key, value)); });
+  };
+  refused("num_experts_per_tok", 2, {"num_experts_per_tok", "2", "supported is 1"});
+  refused("attention_chunk_size", nullptr, {"attention_chunk_size", "null"});
+  refused("no_rope_layers", {1, 1, 0, 1, 1, 0}, {"no_rope_layers", "0 for every fourth"});
+  refused("no_rope_layer_interval", 3, {"no_rope_layer_interval", "3", "supported is 4"});
+  refused("moe_layers", {1, 3}, {"moe_layers", "an array of 2", "the last of every 2"});
+  refused("interleave_moe_layer_step", 7, {"interleave_moe_layer_step", "7", "at most 6"});
+  refused("layer_types", Json::array({"full_attention"}), {"layer_types", "chunked_attention"});
+  refused("intermediate_size_mlp", 96, {"feed_forward.gate_proj", "[160, 64]", "[96, 64]"});
+  refused("num_local_experts", 7, {"feed_forward.router.weight", "[6, 64]", "[7, 64]"});
+  // as published: a number, and no layers by name
+  const auto published = [](Json& golden) {
+    Json& config = golden["config"];
+    config["attn_temperature_tuning"] = 4;
+    config["no_rope_layers"] = Json::array();
+    for (const char* key : {"layer_types", "moe_layers"}) config.erase(key);
+  };
+  EXPECT_EQ(logits_of(load_changed("llama4", published)), logits_of(load_as_saved("llama4")));
+  const std::vector<float> cold = logits_of(load_changed("llama4", set("attn_scale", 0.3)));
+  EXPECT_NE(cold, logits_of(load_as_saved("llama4")));
+}
+
 TEST(MoreFoldersTest, RoutersOfPhiThatDoNotFitAreNamed) {
   const auto refused = [](const char* key, const Json& value,
                           std::initializer_list<std::string_view> words) {

@@ -133,6 +133,23 @@ FamilyModel minimax() {
   return model_of("minimax-m2", shape_of(std::move(family)));
 }
 
+/// Every second layer has experts, and the fourth sees all tokens. `keys`: how long chunks are, and
+/// from where on queries grow.
+FamilyModel llama4(std::string name, std::vector<RandomKey> keys) {
+  RandomFamily family{.architecture = "llama4",
+                      .own_output = true,
+                      .rope_freqs = true,
+                      .n_expert = 8,
+                      .n_expert_used = 1,
+                      .n_ff_dense = 160,
+                      .n_ff_shared = 96,
+                      .expert_step = 2,
+                      .keys = std::move(keys)};
+  FamilyModel m = model_of(std::move(name), shape_of(std::move(family), 6));
+  m.options.gains->ffn = 2.0f;  // experts read little of what they would without their weights
+  return m;
+}
+
 FamilyModel phimoe() {
   RandomFamily family{.architecture = "phimoe",
                       .layer_norm = true,
@@ -161,8 +178,24 @@ FamilyModel qwen3vlmoe() {
 }  // namespace
 
 std::vector<FamilyModel> more_mixtures() {
-  return {glm4moe(), glm4moe_air(), ernie(),   hunyuan(), dots1(),     ling(),
-          exaone(),  afmoe(),       minimax(), phimoe(),  qwen3vlmoe()};
+  // llama.cpp has chunks of 8192 tokens whatever the file says: the second one's golden is
+  // transformers'
+  const std::vector<RandomKey> short_chunks = {{"attention.sliding_window", int64_t{16}},
+                                               {"attention.temperature_scale", 0.4},
+                                               {"attention.temperature_length", int64_t{12}}};
+  return {glm4moe(),
+          glm4moe_air(),
+          ernie(),
+          hunyuan(),
+          dots1(),
+          ling(),
+          exaone(),
+          afmoe(),
+          minimax(),
+          phimoe(),
+          llama4("llama4", {}),
+          llama4("llama4-chunks", short_chunks),
+          qwen3vlmoe()};
 }
 
 }  // namespace snapkv::test

@@ -2,6 +2,7 @@
 #include "cli/bench/cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -15,6 +16,15 @@ double kv_row_bytes(DType kv_type, const LayerInfo& layer) {
 }
 double stored_row_bytes(DType kv_type, const LayerInfo& layer) {
   return kv_row_bytes(kv_type, layer) + sizeof(int32_t);
+}
+
+/// Pairs of n queries, after n_rows others, and the keys of their chunks of the text.
+double pairs_in_chunks(double chunk, double n_rows, double n) {
+  const auto up_to = [chunk](double x) {
+    const double whole = std::floor(x / chunk), rest = x - whole * chunk;
+    return whole * chunk * (chunk + 1) / 2 + rest * (rest + 1) / 2;
+  };
+  return up_to(n_rows + n) - up_to(n_rows);
 }
 
 }  // namespace
@@ -37,9 +47,9 @@ ModelCost::ModelCost(const ModelDescription& model) {
   head_ = n_embd * static_cast<double>(m.n_vocab);
   n_layer_ = static_cast<double>(m.n_layer);
   for (const LayerInfo& layer : m.layers) {
-    if (layer.attention != AttentionKind::none) windows_.push_back(layer.window);
+    if (layer.attention != AttentionKind::none) attending_.push_back(layer);
   }
-  n_attending_ = static_cast<double>(windows_.size());
+  n_attending_ = static_cast<double>(attending_.size());
   for (double* weights : {&wq_, &wkv_, &wo_}) *weights *= n_attending_ / n_layer_;
   n_head_kv_ = static_cast<double>(m.n_head_kv);
   size_t embedding = 0;
@@ -72,9 +82,16 @@ double ModelCost::prefill_linear_flops(int64_t n_tokens, int64_t n_window) const
 double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const {
   const auto n = static_cast<double>(n_tokens);
   double pairs = 0;  // pairs of a query and a key; the last layer needs only one query
-  for (size_t il = 0; il < windows_.size(); ++il) {
-    const double window = windows_[il] > 0 ? static_cast<double>(windows_[il]) : n_rows + n;
-    if (il + 1 == windows_.size()) {
+  for (size_t il = 0; il < attending_.size(); ++il) {
+    const LayerInfo& layer = attending_[il];
+    const double window = layer.window > 0 ? static_cast<double>(layer.window) : n_rows + n;
+    const bool is_last = il + 1 == attending_.size();
+    if (layer.attention == AttentionKind::chunked) {
+      pairs +=
+          is_last ? pairs_in_chunks(window, n_rows + n - 1, 1) : pairs_in_chunks(window, n_rows, n);
+      continue;
+    }
+    if (is_last) {
       pairs += std::min(window, n_rows + n);
       continue;
     }

@@ -43,9 +43,9 @@ class ModelCost {
   double head_ = 0;  // output matrix
   double n_qv_ = 0;  // n_head * (head_dim + value_dim): multiply-adds per pair of query and key
   double n_layer_ = 0, n_head_kv_ = 0;
-  double n_attending_ = 0;        // layers with attention
-  std::vector<int64_t> windows_;  // of these, 0: full attention
-  LayerInfo layer_ = {};  // one with attention: its widths
+  double n_attending_ = 0;            // layers with attention
+  std::vector<LayerInfo> attending_;  // the layers with attention
+  LayerInfo layer_ = {};              // one with attention: its widths
   size_t weight_bytes_ = 0, decode_weight_bytes_ = 0;
 };
 

@@ -125,9 +125,10 @@ std::string why_file_is_larger(const ModelInfo& info) {
                        [kind](const LayerInfo& layer) { return layer.attention == kind; });
   };
   std::string text = "less than the file";
-  if (has(AttentionKind::sliding_window)) {
+  if (has(AttentionKind::sliding_window) || has(AttentionKind::chunked)) {
     text +=
-        ": layers with sliding windows keep their last rows only, and the file holds every row, "
+        ": layers with sliding windows or chunks keep their last rows only, and the file holds "
+        "every row, "
         "for "
         "any question";
   } else if (has_fixed_states(info)) {

@@ -154,7 +154,8 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
     fail(ErrorCode::kUsage, "--layer is {}, which has no attention: it keeps no rows", s.layer);
   }
   if (info.n_compressed() == 0) {
-    fail(ErrorCode::kUsage, "every layer of {} has a sliding window: SnapKV chooses nothing here",
+    fail(ErrorCode::kUsage,
+         "every layer of {} has a sliding window or chunks: SnapKV chooses nothing here",
          info.path);
   }
   if (s.layer >= 0 && info.layers[s.layer].rows_of >= 0) {
@@ -164,9 +165,11 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
   }
   if (s.layer >= 0 && !info.layers[s.layer].compressed) {
     fail(ErrorCode::kUsage,
-         "--layer is {}, whose attention has a sliding window of {} tokens: it keeps those, and "
-         "SnapKV chooses nothing there",
-         s.layer, info.layers[s.layer].window);
+         "--layer is {}, whose attention has {} of {} tokens: it keeps those, and SnapKV chooses "
+         "nothing there",
+         s.layer,
+         info.layers[s.layer].attention == AttentionKind::chunked ? "chunks" : "a sliding window",
+         info.layers[s.layer].window);
   }
   check("--head", s.head, info.n_head_kv, "KV heads");
 }

@@ -85,6 +85,7 @@ std::string kept_lines(const RunReport& report, bool colour) {
   const size_t n_layer = report.after_prefill->layers.size();
   std::vector<size_t> chosen, windows;
   std::vector<int64_t> sizes;
+  bool in_chunks = false;
   int64_t n_fixed = 0, n_shared = 0;
   for (size_t il = 0; il < n_layer; ++il) {
     if (il < report.model.layers.size() && report.model.layers[il].rows_of >= 0) {
@@ -98,7 +99,9 @@ std::string kept_lines(const RunReport& report, bool colour) {
     }
     const bool is_chosen = il >= report.model.layers.size() || report.model.layers[il].compressed;
     (is_chosen ? chosen : windows).push_back(il);
-    if (!is_chosen) sizes.push_back(report.model.layers[il].window);
+    if (is_chosen) continue;
+    sizes.push_back(report.model.layers[il].window);
+    in_chunks = report.model.layers[il].attention == AttentionKind::chunked;
   }
   std::string text;
   if (!chosen.empty()) text += lines_of_layers(report, chosen, "kept", colour);
@@ -115,14 +118,14 @@ std::string kept_lines(const RunReport& report, bool colour) {
   }
   if (windows.empty()) return text;
   const bool has_budget = policy_info(report.session.kv.name).has_budget;
-  return text +
-         line(text.empty() ? "kept" : "",
-              fmt::format("{} more {} windows of {} rows{}", windows.size(),
-                          windows.size() == 1 ? "layer has" : "layers have", format_range(sizes),
-                          has_budget ? fmt::format(": a budget touches {} of {} layers",
-                                                   chosen.size(), n_layer)
-                                     : ""),
-              colour);
+  return text + line(text.empty() ? "kept" : "",
+                     fmt::format("{} more {} {} of {} rows{}", windows.size(),
+                                 windows.size() == 1 ? "layer has" : "layers have",
+                                 in_chunks ? "chunks" : "windows", format_range(sizes),
+                                 has_budget ? fmt::format(": a budget touches {} of {} layers",
+                                                          chosen.size(), n_layer)
+                                            : ""),
+                     colour);
 }
 
 // "snapkv: 1024 rows kept, window 16, kernel 15, max pooling (--kv-window, --kv-kernel: as the

@@ -21,7 +21,7 @@ Json layers_json(const ModelInfo& m) {
     Json json = {{"attention", name(layer.attention)},
                  {"compressed", layer.compressed},
                  {"rotated", layer.rotated}};
-    if (layer.attention == AttentionKind::sliding_window) json["window"] = layer.window;
+    if (layer.window > 0) json["window"] = layer.window;
     if (layer.rows_of >= 0) json["rows_of"] = layer.rows_of;
     layers.push_back(std::move(json));
   }

@@ -70,9 +70,7 @@ std::string attention_text(const ModelInfo& m) {
   for (int il = 0; il < std::ssize(m.layers); ++il) {
     const LayerInfo& layer = m.layers[il];
     std::string kind = name(layer.attention);
-    if (layer.attention == AttentionKind::sliding_window) {
-      kind += fmt::format(" of {}", plural(layer.window, "token"));
-    }
+    if (layer.window > 0) kind += fmt::format(" of {}", plural(layer.window, "token"));
     if (layer.attention == AttentionKind::none) {
       const bool has_state = kv_layer_bytes(m, DType::f16, il, 0) > 0;
       kinds[has_state ? "none, but a state of fixed size," : "none, a feed-forward network only,"]
@@ -104,7 +102,7 @@ std::string attention_text(const ModelInfo& m) {
 
 /// Returns "36.0 KiB per token of 4 layers, in f16; 22 layers with a window at most 11.0 MiB".
 std::string kv_text(const ModelInfo& m, DType kv_type) {
-  int64_t n_full = 0, n_window = 0, n_fixed = 0, n_shared = 0;
+  int64_t n_full = 0, n_window = 0, n_chunked = 0, n_fixed = 0, n_shared = 0;
   size_t token = 0, windows = 0, fixed = 0;
   for (int64_t il = 0; il < m.n_layer; ++il) {
     const LayerInfo& layer = m.layers[il];
@@ -119,16 +117,16 @@ std::string kv_text(const ModelInfo& m, DType kv_type) {
       ++n_full;
       token += kv_layer_bytes(m, kv_type, il, 1) - bytes;
     }
-    if (layer.attention == AttentionKind::sliding_window) {
-      ++n_window;
+    if (layer.window > 0) {
+      ++(layer.attention == AttentionKind::chunked ? n_chunked : n_window);
       windows += kv_layer_bytes(m, kv_type, il, layer.window) - bytes;
     }
   }
   std::string text = fmt::format("{} per token in {}", format_bytes(token), name(kv_type));
   if (n_full != m.n_layer) text += fmt::format(", of {}", plural(n_full, "layer"));
-  if (n_window > 0) {
-    text += fmt::format("; {} with a window take {} at most", plural(n_window, "layer"),
-                        format_bytes(windows));
+  if (n_window + n_chunked > 0) {
+    text += fmt::format("; {} with {} take {} at most", plural(n_window + n_chunked, "layer"),
+                        n_chunked > 0 ? "chunks" : "a window", format_bytes(windows));
   }
   if (n_fixed > 0) {
     text += fmt::format("; {} with a state of fixed size take {}", plural(n_fixed, "layer"),

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cache/layer_state.h"
 #include "engine/core/finite_check.h"
 
 namespace snapkv {
@@ -26,6 +27,12 @@ Tensor repeated_keys(const Tensor& k, int64_t g, int64_t n_group) {
   keys.shape[0] = n_group;
   keys.stride[0] = 0;
   return keys;
+}
+
+/// How many rows of n_rows are hidden from queries up to the one before `end`, a position.
+int64_t n_hidden(const QueryChunk& chunk, int64_t n_rows, int64_t end) {
+  if (chunk.chunk == 0) return 0;
+  return n_rows - std::min(n_rows, (end - 1) % chunk.chunk + 1);
 }
 
 /// The variant for KV head g's query heads only.
@@ -71,7 +78,11 @@ void ProbeObserver::gather(Backend& backend, const QueryChunk& chunk, size_t ran
   const int64_t chunk_begin = chunk.pos.front() - first_pos_;
   const int64_t end = std::min(r.end, chunk.pos.back() + 1 - first_pos_);
   for (int64_t token = std::max(r.begin, chunk_begin); token < end;) {
-    const int64_t piece = std::min(kPiece, r.end - r.begin - gathered.n_done);
+    int64_t piece = std::min(kPiece, r.end - r.begin - gathered.n_done);
+    if (chunk.chunk > 0) {  // queries of one piece see rows from the same one on
+      const int64_t first = first_pos_ + r.begin + gathered.n_done;
+      piece = std::min(piece, chunk.chunk - first % chunk.chunk);
+    }
     const int64_t n = std::min(end - token, piece - gathered.n_pending);
     keep_queries(backend, chunk, token - chunk_begin, n, piece, gathered);
     token += n;
@@ -112,15 +123,17 @@ void ProbeObserver::add_piece(Backend& backend, const QueryChunk& chunk, size_t 
   const int64_t n_cols = most_rows - chunk_end + n_seen;  // columns that this piece sees
   gathered.sums.resize(n_head * n_keys, 0.0);
 
-  const Buffer storage = backend.allocate(n_group * n_cols * sizeof(float), "sums of a probe");
-  const Tensor votes = storage.view(DType::f32, {n_group, n_cols});
+  const int64_t first = n_hidden(chunk, n_cols, first_pos_ + n_seen);
+  const Buffer storage =
+      backend.allocate(n_group * (n_cols - first) * sizeof(float), "sums of a probe");
+  const Tensor votes = storage.view(DType::f32, {n_group, n_cols - first});
   std::vector<float> row;
   for (int64_t g = 0; g < n_head_kv; ++g) {
     // the rows up to the piece's last query; the same number for each query head of the group
-    const int32_t n_rows = chunk.n_rows[g] - chunk_end + n_seen;
+    const int32_t n_rows = chunk.n_rows[g] - chunk_end + n_seen - static_cast<int32_t>(first);
     const std::vector<int32_t> n_rows_each(n_group, n_rows);
     ops::window_votes(backend, {.q = queries_of(gathered.queries, chunk, piece, g),
-                                .k = repeated_keys(chunk.k, g, n_group),
+                                .k = rows_from(repeated_keys(chunk.k, g, n_group), first),
                                 .n_rows = n_rows_each,
                                 .scale = chunk.scale,
                                 .votes = votes,
@@ -129,7 +142,7 @@ void ProbeObserver::add_piece(Backend& backend, const QueryChunk& chunk, size_t 
     row.resize(n_rows);
     for (int64_t i = 0; i < n_group; ++i) {
       backend.download(row.data(), votes.at<const void>(i), row.size() * sizeof(float));
-      double* sums = gathered.sums.data() + (g * n_group + i) * n_keys;
+      double* sums = gathered.sums.data() + (g * n_group + i) * n_keys + first;
       for (size_t j = 0; j < row.size(); ++j) sums[j] += row[j];
     }
   }

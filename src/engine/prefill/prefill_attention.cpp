@@ -32,27 +32,58 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
   std::vector<int32_t> n_past = n_rows;
   for (int32_t& rows : n_rows) rows += static_cast<int32_t>(n);
   if (n_out > 0) {
-    const LayerSpec& layer = architecture_.layer_spec(il_);
     for (int32_t& past : n_past) past += static_cast<int32_t>(n - n_out);
-    PrefillAttention a;
-    a.q = q.slice(q.shape[0] - n_out, q.shape[0]);
-    const RowState::Views views = scratch.views();
-    a.k = views.k;
-    a.v = views.v;
-    a.n_past = n_past;
-    a.scale = layer.scale;
-    a.out = out;
-    a.variant = architecture_.variant(il_);
-    const int32_t most_rows = *std::max_element(n_rows.begin(), n_rows.end());
-    if (most_rows >= kLeastSparse && a.variant.window == 0) {
-      a.sparse = {.share = share_, .n_dense = chunk_.n_dense};
-    }
-    ops::attention_prefill(backend_, a);
+    const Tensor queries = q.slice(q.shape[0] - n_out, q.shape[0]);
+    const bool chunked = architecture_.layer_spec(il_).attention == AttentionKind::chunked;
+    chunked ? run_in_chunks(queries, n_past, out) : run_attention(queries, n_past, out);
   }
   intervals_.emplace_back(begin, backend_.mark());
   const Timer timer;
   show(q, n_rows);
   times_.observe += timer.seconds();
+}
+
+/// n_past: the rows of each head before that of the first query.
+void PrefillAttentionStep::run_attention(const Tensor& q, std::span<const int32_t> n_past,
+                                         const Tensor& out) {
+  const RowState::Views views = chunk_.rows->views();
+  PrefillAttention a = {.q = q,
+                        .k = views.k,
+                        .v = views.v,
+                        .n_past = n_past,
+                        .scale = architecture_.layer_spec(il_).scale,
+                        .out = out,
+                        .variant = architecture_.variant(il_)};
+  const int64_t most_rows = *std::max_element(n_past.begin(), n_past.end()) + q.shape[0];
+  if (most_rows >= kLeastSparse && a.variant.window == 0) {
+    a.sparse = {.share = share_, .n_dense = chunk_.n_dense};
+  }
+  ops::attention_prefill(backend_, a);
+}
+
+/// The same where tokens see those of their own chunk of the text: the queries of each chunk attend
+/// to the rows from its first token on.
+void PrefillAttentionStep::run_in_chunks(const Tensor& q, std::span<const int32_t> n_past,
+                                         const Tensor& out) {
+  const LayerSpec& layer = architecture_.layer_spec(il_);
+  const RowState::Views views = chunk_.rows->views();
+  const int64_t n = q.shape[0];
+  const int64_t first_pos = chunk_.pos[std::size(chunk_.pos) - n];
+  for (int64_t begin = 0; begin < n;) {
+    const int64_t in_chunk = (first_pos + begin) % layer.window;
+    const int64_t end = std::min(n, begin + layer.window - in_chunk);
+    // the same in all heads: no policy chooses among the rows of such a layer
+    const int64_t past = n_past[0] + begin, first = past - std::min(past, in_chunk);
+    const std::vector<int32_t> seen(n_past.size(), static_cast<int32_t>(past - first));
+    ops::attention_prefill(backend_, {.q = q.slice(begin, end),
+                                      .k = rows_from(views.k, first),
+                                      .v = rows_from(views.v, first),
+                                      .n_past = seen,
+                                      .scale = layer.scale,
+                                      .out = out.slice(begin, end),
+                                      .variant = architecture_.variant(il_)});
+    begin = end;
+  }
 }
 
 /// n_rows: of each head, up to the chunk's last one.
@@ -66,6 +97,7 @@ void PrefillAttentionStep::show(const Tensor& q, std::span<const int32_t> n_rows
                          .scale = layer.scale,
                          .rope = architecture_.rotation(il_, n_ctx_),
                          .variant = architecture_.variant(il_),
+                         .chunk = layer.attention == AttentionKind::chunked ? layer.window : 0,
                          .reader = reader_};
   for (const auto& target : targets_) {
     if (target->observes()) target->observe(chunk);

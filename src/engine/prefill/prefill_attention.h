@@ -49,6 +49,8 @@ class PrefillAttentionStep final : public AttentionStep {
   void end_layer();
 
  private:
+  void run_attention(const Tensor& q, std::span<const int32_t> n_past, const Tensor& out);
+  void run_in_chunks(const Tensor& q, std::span<const int32_t> n_past, const Tensor& out);
   void keep_window(const Tensor& q, int64_t n);
   void show(const Tensor& q, std::span<const int32_t> n_rows);
 

@@ -35,6 +35,11 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
 }
 
 void Attention::load_norms(LayerLoader& loader) {
+  if (layer_.plain_qk_norm) {
+    q_norm_ = loader.plain_norm(layer_.state.head_dim_k);
+    k_norm_ = loader.plain_norm(layer_.state.head_dim_k);
+    return;
+  }
   q_norm_ = loader.head_norm("attn_q_norm", layer_.n_head);
   if (layer_.state.shared) return loader.ignore("attn_k_norm.weight");
   k_norm_ = loader.head_norm("attn_k_norm", layer_.state.n_head);
@@ -151,7 +156,7 @@ void Attention::prepare(const Tensor& q, const Tensor& k, const LayerPass& pass)
     normalize_heads(q_norm_, q, pass);
     normalize_heads(k_norm_, k, pass);
   }
-  sharpen(q, q_pos, context_, pass);
+  if (layer_.has_temperature) sharpen(q, q_pos, context_, pass);
 }
 
 /// x [n, heads, head_dim], in place.

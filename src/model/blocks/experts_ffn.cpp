@@ -88,6 +88,10 @@ void ExpertsFfn::plan_activations(ActivationPlan& plan) {
   gathered_ = plan.add("gathered", n_in_, ActivationType::input, some);
   branch_ = plan.add("experts' output", n_in_, ActivationType::f32, some);
   router_in_ = plan.add("experts' output", c.n_embd, ActivationType::f32, some);
+  if (context_.spec.family->weighs_inputs) {
+    weighed_ = plan.add("weighed", c.n_embd);
+    weighed_in_ = plan.add("weighed input", c.n_embd, ActivationType::input);
+  }
   if (latent_down_) {
     latent_ = plan.add("latent", n_in_);
     latent_in_ = plan.add("latent input", n_in_, ActivationType::input);
@@ -116,12 +120,18 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
   const int64_t n = normed.shape[0];
   const Tensor chosen = pass.buffers->get(chosen_, n), weights = pass.buffers->get(weights_, n);
   const Tensor read = router_norm_ ? router_input(n, pass) : normed;
-  ops::route(*pass.backend, {.logits = router_logits(read, pass),
+  const Tensor logits = router_logits(read, pass);
+  ops::route(*pass.backend, {.logits = logits,
                              .bias = choice_bias_,
                              .factors = own_factors_,
                              .rule = c.routing,
                              .experts = chosen,
                              .weights = weights});
+  if (context_.spec.family->weighs_inputs) {
+    const Tensor weighed = weighed_input(normed, logits, chosen, weights, pass);
+    add_experts(weighed, x, chosen, weights, pass);
+    return;
+  }
   if (!latent_down_) {
     add_experts(normed, x, chosen, weights, pass);
     return;
@@ -157,6 +167,24 @@ Tensor ExpertsFfn::latent_input(const Tensor& normed, const LayerPass& pass) con
   pass.linear->apply(normed, down);
   convert(*pass.backend, latent, in);
   return in;
+}
+
+/// What the only expert of each token reads, multiplied by the expert's weight. The weights of what
+/// it gives become 1.
+Tensor ExpertsFfn::weighed_input(const Tensor& normed, const Tensor& logits, const Tensor& chosen,
+                                 const Tensor& weights, const LayerPass& pass) const {
+  const int64_t n = normed.shape[0];
+  const Tensor weighed = pass.buffers->get(weighed_, n), in = pass.buffers->get(weighed_in_, n);
+  convert(*pass.backend, normed, weighed);
+  ops::scale_rows(*pass.backend, weighed, weights);
+  const Routing alone = {.score = ExpertScore::softmax_of_chosen};  // 1 for one expert
+  ops::route(*pass.backend, {.logits = logits,
+                             .bias = choice_bias_,
+                             .factors = {},
+                             .rule = alone,
+                             .experts = chosen,
+                             .weights = weights});
+  return as_input(*pass.backend, weighed, in);
 }
 
 /// What Gemma 4's router reads: a norm of its own of the residual stream, divided by sqrt(n_embd).

@@ -34,6 +34,8 @@ class ExpertsFfn final : public FeedForward {
   void add_experts(const Tensor& in, const Tensor& out, const Tensor& chosen, const Tensor& weights,
                    const LayerPass& pass) const;
   Tensor latent_input(const Tensor& normed, const LayerPass& pass) const;
+  Tensor weighed_input(const Tensor& normed, const Tensor& logits, const Tensor& chosen,
+                       const Tensor& weights, const LayerPass& pass) const;
   ExpertMemory memory(int64_t n, const LayerPass& pass) const;
 
   const BlockContext& context_;
@@ -47,14 +49,15 @@ class ExpertsFfn final : public FeedForward {
   std::vector<Expert> experts_;              // the same, as ops take them
   Weight latent_down_, latent_up_;           // [n_in, n_embd], [n_embd, n_in]; or empty
 
-  ActivationTensor logits_;              // [n, n_expert]
-  ActivationTensor chosen_, weights_;    // [n, n_used]
-  ActivationTensor gathered_, branch_;   // [m, n_in], m = most_rows()
-  ActivationTensor router_in_;           // [m, n_embd]
-  ActivationTensor latent_, latent_in_;  // [n, n_in], where experts work on fewer values
-  ActivationTensor gate_, up_, act_;     // [m, n_ff]
-  ActivationTensor order_, factors_;     // ExpertMemory's, as columns
-  ActivationTensor router_input_;        // [n, n_embd], where there is router_norm_
+  ActivationTensor logits_;                // [n, n_expert]
+  ActivationTensor chosen_, weights_;      // [n, n_used]
+  ActivationTensor gathered_, branch_;     // [m, n_in], m = most_rows()
+  ActivationTensor router_in_;             // [m, n_embd]
+  ActivationTensor latent_, latent_in_;    // [n, n_in], where experts work on fewer values
+  ActivationTensor weighed_, weighed_in_;  // [n, n_embd], where Family::weighs_inputs
+  ActivationTensor gate_, up_, act_;       // [m, n_ff]
+  ActivationTensor order_, factors_;       // ExpertMemory's, as columns
+  ActivationTensor router_input_;          // [n, n_embd], where there is router_norm_
 };
 
 }  // namespace snapkv

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "model/families/llama4.h"
 #include "model/family.h"
 
 namespace snapkv {
@@ -100,6 +101,17 @@ inline constexpr std::array kMixtures = {
            .scales_embeddings = true,
            .attention_gate = true,
            .shared_output = SharedOutput::never},
+
+    Family{.name = "llama4",
+           .models = "Llama 4 Scout and Maverick, text",
+           .make_layers = make_llama4_layers,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::alike,
+           .qk_norm_after_rotation = true,
+           .expert_score = ExpertScore::sigmoid,
+           .experts_normalized = false,
+           .weighs_inputs = true,
+           .temperature = {.scale = 0.1, .length = 8192, .offset = 1}},
 
     Family{.name = "phimoe",
            .models = "Phi 3.5 MoE, Phi mini MoE",
