@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "huggingface/window_config.h"
+
 namespace snapkv::huggingface {
 namespace {
 

@@ -55,7 +55,7 @@ bool has_recurrent_layers(const Model& model) {
 
 // ---------------------------------------------------------------- steps of several tokens
 
-/// One model of each way in which layers remember: all rows, windows, rows of other layers, short
+/// One model of each way in which layers remember: all rows, windows, chunks, rows of others, short
 /// convolutions, matrix states, layers that are networks only, latent rows, experts, learned
 /// positions.
 class StepTest : public testing::TestWithParam<const char*> {
@@ -196,9 +196,9 @@ TEST_P(StepTest, AnswersOfABatchGuessLess) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, StepTest,
-                         testing::Values("llama-linear", "gemma3", "gemma4-e", "lfm2", "qwen35",
-                                         "nemotron_h", "falcon-h1", "deepseek2", "qwen3moe",
-                                         "gpt-oss", "gpt2"));
+                         testing::Values("llama-linear", "gemma3", "llama4-chunks", "gemma4-e",
+                                         "lfm2", "qwen35", "nemotron_h", "falcon-h1", "deepseek2",
+                                         "qwen3moe", "gpt-oss", "gpt2"));
 
 // ---------------------------------------------------------------- options of sessions
 

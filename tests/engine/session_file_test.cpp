@@ -83,6 +83,26 @@ TEST(SessionFile, LayersWithSlidingWindowsAreSavedToo) {
   }
 }
 
+// Before, at and after the end of a chunk.
+TEST(SessionFile, LayersWithChunksAreSavedToo) {
+  const auto model = test::load_model("llama4-chunks");
+  const SessionOptions options = small("snapkv", DType::f16, 0);
+  const std::string path = temporary("chunk.session");
+  for (const int64_t n : {47, 48, 49}) {
+    SCOPED_TRACE(n);
+    Session saved(model, options), loaded(model, options);
+    saved.prefill(test::generated_ids(n, model->info().n_vocab, 1));
+    saved.save(path);
+    loaded.load(path);
+    for (const int32_t id : test::generated_ids(20, model->info().n_vocab, 3)) {
+      saved.decode(id);
+      loaded.decode(id);
+      ASSERT_TRUE(
+          std::equal(saved.logits().begin(), saved.logits().end(), loaded.logits().begin()));
+    }
+  }
+}
+
 TEST(SessionFile, FramesOfZstdHoldTheSameRows) {
   const auto model = test::load_model("needle");
   for (const DType type : {DType::f16, DType::q8_0}) {
