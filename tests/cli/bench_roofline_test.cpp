@@ -78,6 +78,16 @@ TEST(BenchRooflineTest, AWindowHidesRows) {
   EXPECT_EQ(ModelCost(model).prefill_attention_flops(5, 3), 4 * 16 * (20 + 8));
 }
 
+TEST(BenchRooflineTest, AChunkHidesRows) {
+  ModelDescription model = small_model();
+  model.info.layers[0].window = 4;
+  model.info.layers[0].attention = AttentionKind::chunked;
+  // Layer 0 sees 4, 1, 2, 3 and 4 rows at positions 3 to 7, layer 1 all 8.
+  EXPECT_EQ(ModelCost(model).prefill_attention_flops(5, 3), 4 * 16 * (14 + 8));
+  model.info.layers[1] = model.info.layers[0];
+  EXPECT_EQ(ModelCost(model).prefill_attention_flops(5, 3), 4 * 16 * (14 + 4));
+}
+
 TEST(BenchRooflineTest, WorkOfADecodeStepIsCountedByHand) {
   const ModelCost cost(small_model());
   EXPECT_EQ(cost.decode_linear_flops(3), 3 * 2 * (2 * 672 + 80));
