@@ -14,6 +14,9 @@
 
 #if defined(__x86_64__)
 
+#include <algorithm>
+#include <bit>
+
 namespace snapkv::cpu {
 
 template <DType T>
@@ -327,6 +330,25 @@ concept HasNibbles = requires(__m256i nibbles) {
 /// Whether each scale belongs to 16 values.
 template <DType T>
 concept HasHalfScales = std::is_same_v<typename X86Block<T>::Scales, HalfPartBytes>;
+
+/// The largest of levels() as unsigned bytes: 255 without HasLevelOffset.
+template <DType T>
+constexpr int kMostLevel = [] {
+  if constexpr (T == DType::q2_k) return 3;
+  if constexpr (T == DType::q3_k) return 7;
+  if constexpr (T == DType::q4_0 || T == DType::q4_1 || T == DType::q4_k) return 15;
+  if constexpr (T == DType::mxfp4) return 24;
+  if constexpr (T == DType::q5_0 || T == DType::q5_1 || T == DType::q5_k) return 31;
+  if constexpr (T == DType::q6_k) return 63;
+  return 255;
+}();
+
+/// How many words of 4 levels, times activations, AVX2 adds up in 16 bits: two products to a sum,
+/// in one part. 0 for 8-bit levels. (A NaN's activation is -128.)
+template <DType T>
+constexpr int kNarrowWords = std::min(HasHalfScales<T> ? 4 : 8,
+                                      static_cast<int>(std::bit_floor(0x7fffu /
+                                                                      (2 * kMostLevel<T> * 128))));
 
 /// Whether VNNI treats 256 values as 8 blocks with their own scales.
 template <DType T>

@@ -22,25 +22,20 @@ struct BytePanelType {
     if constexpr (HasLevelOffset<T>) return X86Block<T>::kOffset;
     return 128;
   }();
-  /// The largest of those bytes.
-  static constexpr int kMost = [] {
-    if constexpr (T == DType::q2_k) return 3;
-    if constexpr (T == DType::q3_k) return 7;
-    if constexpr (T == DType::q4_0 || T == DType::q4_1 || T == DType::q4_k) return 15;
-    if constexpr (T == DType::mxfp4) return 24;
-    if constexpr (T == DType::q5_0 || T == DType::q5_1 || T == DType::q5_k) return 31;
-    if constexpr (T == DType::q6_k) return 63;
-    return 255;
-  }();
 };
 
-/// The bytes of the 32 levels of part `part` of a unit, unsigned unless levels have no offset.
+/// Levels as the bytes of a piece, unsigned.
+template <DType T>
+SNAPKV_AVX2_INLINE __m256i to_piece_bytes(__m256i levels) {
+  if constexpr (HasLevelOffset<T>) return levels;
+  return _mm256_xor_si256(levels, _mm256_set1_epi8(-128));
+}
+
+/// The bytes of the 32 levels of part `part` of a unit.
 template <DType T>
 SNAPKV_AVX2_INLINE __m256i piece_bytes(const char* unit, int part) {
   const char* block = unit + (block_size(T) == kBlockSize ? part * block_bytes(T) : 0);
-  const __m256i levels = X86Block<T>::levels(block, part);
-  if constexpr (HasLevelOffset<T>) return levels;
-  return _mm256_xor_si256(levels, _mm256_set1_epi8(-128));
+  return to_piece_bytes<T>(X86Block<T>::levels(block, part));
 }
 
 /// The negated sums of the activations that part p multiplies.

@@ -7,8 +7,6 @@
 
 #if defined(__x86_64__)
 
-#include <bit>
-
 // The functions of this file run only where has(CpuTarget::avx2).
 #define SNAPKV_256 __attribute__((target("avx2,fma,f16c")))
 #define SNAPKV_256_INLINE __attribute__((target("avx2,fma,f16c"), always_inline)) inline
@@ -18,30 +16,32 @@ namespace {
 
 constexpr int kLanes = 8;
 
-/// The number of words of k that are added up in 16 bits; 0 for 8-bit levels. (A NaN becomes -128.)
-template <DType T>
-constexpr int kNarrowSums =
-    std::min(BytePanelType<T>::Part::kDepth,
-             static_cast<int>(std::bit_floor(0x7fffu / (2 * BytePanelType<T>::kMost * 128))));
+constexpr int kSumsAtOnce = 8;
 
-constexpr int kVectorsAtOnce = 4;
-
+/// Magnitudes of signed levels are computed once for 4 rows.
 template <DType T>
+constexpr int kTilesAtOnce = kNarrowWords<T> == 0 ? 2 : 1;
+
+/// Word k of part p of a row.
+SNAPKV_256_INLINE __m256i broadcast_word(const ByteTile* x, int k, int row) {
+  const int8_t* word = x[row / kByteTileRows].q[k][row % kByteTileRows];
+  return _mm256_set1_epi32(load_word<int32_t>(reinterpret_cast<const char*>(word)));
+}
+
+template <DType T, int kRows, int kAtOnce>
 SNAPKV_256_INLINE void multiply_signed(const typename BytePanelType<T>::Part& part,
-                                       const ByteTile& x, int p, int first,
-                                       __m256i (&sum)[kByteTileRows][kVectorsAtOnce]) {
+                                       const ByteTile* x, int p, int first,
+                                       __m256i (&sum)[kRows][kAtOnce]) {
   static_assert(BytePanelType<T>::kSurplus == 128);  // from -128: pairs to 2 * 128 * 127
   constexpr int kDepth = BytePanelType<T>::Part::kDepth;
   SNAPKV_UNROLL for (int k = 0; k < kDepth; ++k) {
-    __m256i q[kByteTileRows];
-    SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
-      q[i] = _mm256_set1_epi32(load_word<int32_t>(x.q[p * kDepth + k][i]));
-    }
-    SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce; ++v) {
+    __m256i q[kRows];
+    SNAPKV_UNROLL for (int i = 0; i < kRows; ++i) q[i] = broadcast_word(x, p * kDepth + k, i);
+    SNAPKV_UNROLL for (int v = 0; v < kAtOnce; ++v) {
       const char* at = reinterpret_cast<const char*>(part.q[k] + (first + v) * kLanes);
       const __m256i w = _mm256_xor_si256(load_32(at), _mm256_set1_epi8(-128));
       const __m256i magnitude = _mm256_abs_epi8(w);
-      SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
+      SNAPKV_UNROLL for (int i = 0; i < kRows; ++i) {
         const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(q[i], w));
         const __m256i wide = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
         sum[i][v] = k == 0 ? wide : _mm256_add_epi32(sum[i][v], wide);
@@ -51,22 +51,21 @@ SNAPKV_256_INLINE void multiply_signed(const typename BytePanelType<T>::Part& pa
   }
 }
 
-template <DType T>
+template <DType T, int kRows, int kAtOnce>
 SNAPKV_256_INLINE void multiply_unsigned(const typename BytePanelType<T>::Part& part,
-                                         const ByteTile& x, int p, int first,
-                                         __m256i (&sum)[kByteTileRows][kVectorsAtOnce]) {
+                                         const ByteTile* x, int p, int first,
+                                         __m256i (&sum)[kRows][kAtOnce]) {
   constexpr int kDepth = BytePanelType<T>::Part::kDepth;
-  static_assert(kDepth % kNarrowSums<T> == 0);
-  SNAPKV_UNROLL for (int k0 = 0; k0 < kDepth; k0 += kNarrowSums<T>) {
-    __m256i narrow[kByteTileRows][kVectorsAtOnce];
-    SNAPKV_UNROLL for (int k = k0; k < k0 + kNarrowSums<T>; ++k) {
-      __m256i q[kByteTileRows];
-      SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
-        q[i] = _mm256_set1_epi32(load_word<int32_t>(x.q[p * kDepth + k][i]));
-      }
-      SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce; ++v) {
-        const __m256i w = load_32(reinterpret_cast<const char*>(part.q[k] + (first + v) * kLanes));
-        SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
+  static_assert(kDepth % kNarrowWords<T> == 0);
+  SNAPKV_UNROLL for (int k0 = 0; k0 < kDepth; k0 += kNarrowWords<T>) {
+    __m256i narrow[kRows][kAtOnce];
+    SNAPKV_UNROLL for (int k = k0; k < k0 + kNarrowWords<T>; ++k) {
+      __m256i q[kRows];
+      SNAPKV_UNROLL for (int i = 0; i < kRows; ++i) q[i] = broadcast_word(x, p * kDepth + k, i);
+      SNAPKV_UNROLL for (int v = 0; v < kAtOnce; ++v) {
+        __m256i w = load_32(reinterpret_cast<const char*>(part.q[k] + (first + v) * kLanes));
+        __asm__("" : "+x"(w));
+        SNAPKV_UNROLL for (int i = 0; i < kRows; ++i) {
           const __m256i pairs = _mm256_maddubs_epi16(w, q[i]);
           narrow[i][v] = k == k0 ? pairs : _mm256_add_epi16(narrow[i][v], pairs);
           // keeps GCC from adding trees of products, for which there are not enough registers
@@ -74,15 +73,16 @@ SNAPKV_256_INLINE void multiply_unsigned(const typename BytePanelType<T>::Part& 
         }
       }
     }
-    SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
-      SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce; ++v) {
+    SNAPKV_UNROLL for (int i = 0; i < kRows; ++i) {
+      SNAPKV_UNROLL for (int v = 0; v < kAtOnce; ++v) {
         const __m256i wide = _mm256_madd_epi16(narrow[i][v], _mm256_set1_epi16(1));
         if (k0 > 0) {
           sum[i][v] = _mm256_add_epi32(sum[i][v], wide);
         } else if constexpr (BytePanelType<T>::kSurplus == 0) {
           sum[i][v] = wide;
         } else {
-          const int32_t surplus = BytePanelType<T>::kSurplus * negative_sums<T>(x, p)[i];
+          const int32_t surplus = BytePanelType<T>::kSurplus *
+                                  negative_sums<T>(x[i / kByteTileRows], p)[i % kByteTileRows];
           sum[i][v] = _mm256_add_epi32(wide, _mm256_set1_epi32(surplus));
         }
       }
@@ -90,11 +90,10 @@ SNAPKV_256_INLINE void multiply_unsigned(const typename BytePanelType<T>::Part& 
   }
 }
 
-template <DType T>
-SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part, const ByteTile& x,
-                                     int p, int first,
-                                     __m256i (&sum)[kByteTileRows][kVectorsAtOnce]) {
-  if constexpr (kNarrowSums<T> == 0) {
+template <DType T, int kRows, int kAtOnce>
+SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part, const ByteTile* x,
+                                     int p, int first, __m256i (&sum)[kRows][kAtOnce]) {
+  if constexpr (kNarrowWords<T> == 0) {
     multiply_signed<T>(part, x, p, first, sum);
   } else {
     multiply_unsigned<T>(part, x, p, first, sum);

@@ -14,24 +14,26 @@ namespace {
 constexpr int kLanes = 8;
 
 /// 8 sums: enough that no product waits for the previous one.
-constexpr int kVectorsAtOnce = 4;
+constexpr int kSumsAtOnce = 8;
 
 template <DType T>
-SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part, const ByteTile& x,
-                                     int p, int first,
-                                     __m256i (&sum)[kByteTileRows][kVectorsAtOnce]) {
+constexpr int kTilesAtOnce = 1;
+
+template <DType T, int kAtOnce>
+SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part, const ByteTile* x,
+                                     int p, int first, __m256i (&sum)[kByteTileRows][kAtOnce]) {
   constexpr int kDepth = BytePanelType<T>::Part::kDepth;
   SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
     const __m256i surplus =
-        _mm256_set1_epi32(BytePanelType<T>::kSurplus * negative_sums<T>(x, p)[i]);
-    SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce; ++v) sum[i][v] = surplus;
+        _mm256_set1_epi32(BytePanelType<T>::kSurplus * negative_sums<T>(*x, p)[i]);
+    SNAPKV_UNROLL for (int v = 0; v < kAtOnce; ++v) sum[i][v] = surplus;
   }
   SNAPKV_UNROLL for (int k = 0; k < kDepth; ++k) {
     __m256i q[kByteTileRows];
     SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
-      q[i] = _mm256_set1_epi32(load_word<int32_t>(x.q[p * kDepth + k][i]));
+      q[i] = _mm256_set1_epi32(load_word<int32_t>(x->q[p * kDepth + k][i]));
     }
-    SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce; ++v) {
+    SNAPKV_UNROLL for (int v = 0; v < kAtOnce; ++v) {
       const __m256i w = load_32(reinterpret_cast<const char*>(part.q[k] + (first + v) * kLanes));
       SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
         sum[i][v] = _mm256_dpbusd_avx_epi32(sum[i][v], w, q[i]);
