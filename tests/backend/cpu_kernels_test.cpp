@@ -111,11 +111,12 @@ std::vector<const cpu::GemvKernel*> int8_kernels() {
 #if defined(__x86_64__)
   if (cpu::has(cpu::CpuTarget::avx2)) {
     kernels.insert(kernels.end(), {&cpu::gemv_int8_avx2(), &cpu::gemv_int8_avx2_nibbles(),
-                                   &cpu::gemv_int8_avx2_k()});
+                                   &cpu::gemv_int8_avx2_k(), &cpu::gemv_interleaved_avx2()});
   }
   if (cpu::has(cpu::CpuTarget::avx_vnni)) {
-    kernels.insert(kernels.end(), {&cpu::gemv_int8_avx_vnni(), &cpu::gemv_int8_avx_vnni_nibbles(),
-                                   &cpu::gemv_int8_avx_vnni_k()});
+    kernels.insert(kernels.end(),
+                   {&cpu::gemv_int8_avx_vnni(), &cpu::gemv_int8_avx_vnni_nibbles(),
+                    &cpu::gemv_int8_avx_vnni_k(), &cpu::gemv_interleaved_avx_vnni()});
   }
   if (cpu::has(cpu::CpuTarget::avx512_vnni)) {
     kernels.insert(kernels.end(), {&cpu::gemv_int8_vnni(), &cpu::gemv_interleaved_vnni()});

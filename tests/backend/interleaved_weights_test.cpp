@@ -5,28 +5,34 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/products/byte_products.h"
 #include "backend/cpu/target/cpu_target.h"
+#include "backend/cpu/weights/interleave.h"
 #include "tests/backend/op_test_util.h"
 
 namespace snapkv::test {
 namespace interleaved_weights_tests {
 
-class InterleavedWeightsTest : public ::testing::Test {
+struct Products {
+  cpu::CpuTarget target;
+  cpu::ByteProducts kind;
+  const char* name;
+};
+
+class InterleavedWeightsTest : public ::testing::TestWithParam<Products> {
  protected:
   void SetUp() override {
-    if (!cpu::has(cpu::CpuTarget::avx512_vnni)) {
-      GTEST_SKIP() << "SKIPPED: needs AVX-512 VNNI";
-    }
+    if (!cpu::has(GetParam().target)) GTEST_SKIP() << "SKIPPED: needs " << GetParam().name;
   }
 
   static cpu::CpuContext context(const cpu::InterleavedWeights* copies, int n_threads = 1) {
     return {.n_threads = n_threads,
             .rounds_activations = true,
-            .byte_products = cpu::ByteProducts::avx512_vnni,
+            .byte_products = GetParam().kind,
             .interleaved = copies};
   }
 
@@ -71,7 +77,7 @@ class InterleavedWeightsTest : public ::testing::Test {
   }
 };
 
-TEST_F(InterleavedWeightsTest, GiveTheSameBits) {
+TEST_P(InterleavedWeightsTest, GiveTheSameBits) {
   for (const DType type : types()) {
     for (const int64_t n_in : {32, 224, 288, 1024}) {
       if (n_in % block_size(type) != 0) continue;
@@ -99,7 +105,7 @@ TEST_F(InterleavedWeightsTest, GiveTheSameBits) {
   }
 }
 
-TEST_F(InterleavedWeightsTest, PartsOfAWeightAreFound) {
+TEST_P(InterleavedWeightsTest, PartsOfAWeightAreFound) {
   for (const DType type : types()) {
     SCOPED_TRACE(name(type));
     const TestTensor experts = random_tensor({3, 32, 512}, 2, type);
@@ -124,7 +130,7 @@ TEST_F(InterleavedWeightsTest, PartsOfAWeightAreFound) {
   }
 }
 
-TEST_F(InterleavedWeightsTest, TakeWholeUnitsOfRows) {
+TEST_P(InterleavedWeightsTest, TakeWholeUnitsOfRows) {
   const cpu::InterleavedWeights copies(1);
   EXPECT_TRUE(copies.takes(random_tensor({16, 256}, 1, DType::q4_k)));
   EXPECT_FALSE(copies.takes(random_tensor({24, 256}, 1, DType::q4_k)));
@@ -133,6 +139,45 @@ TEST_F(InterleavedWeightsTest, TakeWholeUnitsOfRows) {
   EXPECT_FALSE(copies.takes(random_tensor({16, 256}, 1, DType::f16)));
   EXPECT_FALSE(copies.takes(random_tensor({256}, 1, DType::q4_k)));
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Products, InterleavedWeightsTest,
+    ::testing::Values(Products{cpu::CpuTarget::avx2, cpu::ByteProducts::avx2, "avx2"},
+                      Products{cpu::CpuTarget::avx_vnni, cpu::ByteProducts::avx_vnni, "avx_vnni"},
+                      Products{cpu::CpuTarget::avx512_vnni, cpu::ByteProducts::avx512_vnni,
+                               "avx512_vnni"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+#if defined(__x86_64__)
+/// The bytes of 16 rows, interleaved.
+std::vector<char> interleaved_unit(cpu::InterleaveFn interleave, const Tensor& w) {
+  std::vector<char> unit(static_cast<size_t>(w.shape[0] * w.stride[0]));
+  interleave(w.at<char>(0), w.stride[0], w.n_cols(), unit.data());
+  return unit;
+}
+
+TEST(InterleaveTest, UnitsHaveTheBytesOfTheFile) {
+  if (!cpu::has(cpu::CpuTarget::avx2)) GTEST_SKIP() << "SKIPPED: needs avx2";
+  for (const DType type : block_types()) {
+    const cpu::InterleaveFn interleave = cpu::interleave_avx2(type);
+    if (interleave == nullptr) continue;
+    SCOPED_TRACE(name(type));
+    for (const int64_t n_in : {32, 160, 256}) {
+      if (n_in % block_size(type) != 0) continue;
+      const TestTensor w = random_tensor({16, n_in}, 4, type);
+      const Tensor& rows = w.view();
+      std::vector<char> unit = interleaved_unit(interleave, rows);
+      if (cpu::has(cpu::CpuTarget::avx512_vnni)) {
+        EXPECT_EQ(unit, interleaved_unit(cpu::interleave_avx512(type), rows));
+      }
+      std::vector<char> bytes(rows.at<char>(0), rows.at<char>(0) + rows.shape[0] * rows.stride[0]);
+      std::sort(unit.begin(), unit.end());
+      std::sort(bytes.begin(), bytes.end());
+      EXPECT_EQ(unit, bytes);
+    }
+  }
+}
+#endif
 
 }  // namespace interleaved_weights_tests
 }  // namespace snapkv::test

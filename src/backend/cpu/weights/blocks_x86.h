@@ -348,7 +348,10 @@ struct X86Block<DType::mxfp4> {
     constexpr int kStride = sizeof(BlockMXFP4);
     const int64_t even = join<uint8_t, 4, 2 * kStride>(p);
     const int64_t odd = join<uint8_t, 4, 2 * kStride>(p + kStride);
-    const __m256i e = _mm256_cvtepu16_epi32(_mm_set_epi64x(odd, even));
+    return scales_of(_mm256_cvtepu16_epi32(_mm_set_epi64x(odd, even)));
+  }
+  /// Of exponents, as in BlockMXFP4::scale().
+  static SNAPKV_AVX2_INLINE __m256 scales_of(__m256i e) {
     const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
     const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
     const __m256i is_subnormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e);

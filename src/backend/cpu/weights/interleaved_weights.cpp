@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backend/cpu/products/few_rows/gemv.h"
+#include "backend/cpu/target/cpu_target.h"
 #include "backend/cpu/weights/interleave.h"
 #include "base/check.h"
 #include "base/error.h"
@@ -14,10 +15,10 @@ namespace {
 
 InterleaveFn interleave_function([[maybe_unused]] DType weight) {
 #if defined(__x86_64__)
-  return interleave_avx512(weight);
-#else
-  return nullptr;
+  if (has(CpuTarget::avx512_vnni)) return interleave_avx512(weight);
+  if (has(CpuTarget::avx2)) return interleave_avx2(weight);
 #endif
+  return nullptr;
 }
 
 /// Rows of all matrices of a weight.
@@ -49,8 +50,10 @@ void interleave_rows(const Tensor& weight, int64_t begin, int64_t end, char* cop
 }
 
 bool interleaves(const CpuContext& ctx, DType weight) {
-  return ctx.rounds_activations && ctx.byte_products == ByteProducts::avx512_vnni &&
-         interleave_function(weight) != nullptr;
+  const bool has_products = ctx.byte_products == ByteProducts::avx512_vnni ||
+                            ctx.byte_products == ByteProducts::avx_vnni ||
+                            ctx.byte_products == ByteProducts::avx2;
+  return ctx.rounds_activations && has_products && interleave_function(weight) != nullptr;
 }
 
 bool InterleavedWeights::takes(const Tensor& weight) const {

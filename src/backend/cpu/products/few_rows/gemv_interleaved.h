@@ -5,6 +5,7 @@
 // rows, and the same as byte_panels.h gives for many.
 #pragma once
 
+#include "backend/cpu/products/byte_products.h"
 #include "backend/cpu/products/few_rows/gemv.h"
 #include "backend/cpu/weights/interleave.h"
 
@@ -22,10 +23,21 @@ struct alignas(64) InterleavedUnit {
 };
 static_assert(sizeof(InterleavedUnit) == 448);
 
-/// The kernel for the file's rows. Only where has(CpuTarget::avx512_vnni).
-const GemvKernel& gemv_interleaved_vnni();
+/// With AVX2, for the kernels of 256 bits.
+void prepare_interleaved_unit(const float* x, int64_t n, void* unit);
+
+/// The kernel for the file's rows with these products; null if there is none.
+const GemvKernel* gemv_interleaved(ByteProducts products);
 /// The same for an interleaved matrix: w_stride is as in the file, and n_rows a multiple of
 /// kInterleavedRows.
+GemvFn gemv_interleaved_before(ByteProducts products, DType weight);
+
+// For each CpuTarget, only where has() it.
+const GemvKernel& gemv_interleaved_avx2();
+const GemvKernel& gemv_interleaved_avx_vnni();
+const GemvKernel& gemv_interleaved_vnni();  // AVX-512
+GemvFn gemv_interleaved_before_avx2(DType weight);
+GemvFn gemv_interleaved_before_avx_vnni(DType weight);
 GemvFn gemv_interleaved_before_vnni(DType weight);
 
 }  // namespace snapkv::cpu

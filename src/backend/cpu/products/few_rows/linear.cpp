@@ -45,7 +45,7 @@ WeightRows rows_to_read([[maybe_unused]] const CpuContext& ctx, const GemvKernel
 #if defined(__x86_64__)
   const char* copy = ctx.interleaved != nullptr ? ctx.interleaved->find(w) : nullptr;
   if (copy != nullptr && interleaves(ctx, w.dtype)) {
-    return {gemv_interleaved_before_vnni(w.dtype), copy};
+    return {gemv_interleaved_before(ctx.byte_products, w.dtype), copy};
   }
 #endif
   return {kernel.function(w.dtype), static_cast<const char*>(w.data)};
@@ -66,7 +66,7 @@ struct Prepared {
 
 const GemvKernel& kernel_for(const CpuContext& ctx, DType weight) {
 #if defined(__x86_64__)
-  if (interleaves(ctx, weight)) return gemv_interleaved_vnni();
+  if (interleaves(ctx, weight)) return *gemv_interleaved(ctx.byte_products);
 #endif
   if (ctx.rounds_activations) {
     if (const GemvKernel* int8 = gemv_int8(weight)) return *int8;

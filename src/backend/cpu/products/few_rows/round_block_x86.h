@@ -48,6 +48,19 @@ SNAPKV_AVX2_INLINE __m256i round_block(const FloatBlock& x, float inverse) {
       _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
+struct HalfSums {
+  int32_t first, last;
+};
+/// The negated sums of the first and of the last 16 bytes.
+SNAPKV_AVX2_INLINE HalfSums negative_half_sums(__m256i q) {
+  const __m256i fours =
+      _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), q), _mm256_set1_epi16(-1));
+  const __m256i twos = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0b01'00'11'10));
+  const __m256i sums = _mm256_add_epi32(twos, _mm256_shuffle_epi32(twos, 0b10'11'00'01));
+  return {.first = _mm_cvtsi128_si32(_mm256_castsi256_si128(sums)),
+          .last = _mm_cvtsi128_si32(_mm256_extracti128_si256(sums, 1))};
+}
+
 }  // namespace snapkv::cpu
 
 #endif  // x86-64

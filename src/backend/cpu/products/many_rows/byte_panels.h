@@ -90,6 +90,7 @@ BytePanelKernel byte_panel_kernel(ByteProducts products, DType weight);
 PrepareByteTileFn prepare_byte_tile_avx2();
 UnpackBytePieceFn unpack_byte_piece_avx2(DType weight);
 UnpackBytePieceFn unpack_byte_piece_avx512(DType weight);    // where has(CpuTarget::avx512_vnni)
+UnpackInterleavedFn unpack_interleaved_avx2(DType weight);
 UnpackInterleavedFn unpack_interleaved_avx512(DType weight);
 MultiplyByteTilesFn multiply_byte_tiles_vnni(DType weight);  // AVX-512
 MultiplyByteTilesFn multiply_byte_tiles_avx_vnni(DType weight);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "backend/cpu/products/few_rows/round_block_x86.h"
+#include "backend/cpu/weights/interleaved_256.h"
 
 // The functions of this file run only where has(CpuTarget::avx2).
 #define SNAPKV_AVX2 __attribute__((target("avx2,fma,f16c")))
@@ -18,16 +19,6 @@ namespace {
 constexpr int kLanes = 8;
 
 // ---------------------------------------------------------------- activations
-
-/// The negated sums of the first and of the last 16 bytes.
-SNAPKV_AVX2_INLINE void negative_sums_of(__m256i q, int32_t& first, int32_t& last) {
-  const __m256i fours =
-      _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), q), _mm256_set1_epi16(-1));
-  const __m256i twos = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0b01'00'11'10));
-  const __m256i sums = _mm256_add_epi32(twos, _mm256_shuffle_epi32(twos, 0b10'11'00'01));
-  first = _mm_cvtsi128_si32(_mm256_castsi256_si128(sums));
-  last = _mm_cvtsi128_si32(_mm256_extracti128_si256(sums, 1));
-}
 
 template <typename X>
 SNAPKV_AVX2 void prepare_as(const void* const (&rows)[kByteTileRows], int64_t n, ByteTile& tile) {
@@ -44,8 +35,7 @@ SNAPKV_AVX2 void prepare_as(const void* const (&rows)[kByteTileRows], int64_t n,
         blocks[i] = round_block(values, max > 0 ? 127.0f / max : 0.0f);
         tile.d[b][i] = max / 127.0f;
       }
-      int32_t first, last;
-      negative_sums_of(blocks[i], first, last);
+      const auto [first, last] = negative_half_sums(blocks[i]);
       tile.negative_half_sums[2 * b][i] = first;
       tile.negative_half_sums[2 * b + 1][i] = last;
       tile.negative_sums[b][i] = first + last;
@@ -154,7 +144,44 @@ SNAPKV_AVX2 void unpack(const char* rows, int64_t stride, int64_t n_rows, char* 
   }
 }
 
+template <DType T>
+SNAPKV_AVX2 void unpack_interleaved_halves(const char* units, int64_t stride, int64_t n_rows,
+                                           int64_t n_values, char* piece) {
+  using W = Interleaved256<T>;
+  constexpr int kParts = BytePanelType<T>::kParts;
+  auto* parts = reinterpret_cast<typename BytePanelType<T>::Part*>(piece);
+  if (n_rows < kBytePanelRows || n_values < kGemvUnit)
+    std::memset(piece, 0, kParts * sizeof(*parts));
+  for (int64_t first = 0; first < n_rows; first += kHalfRows) {
+    const auto half = static_cast<int>(first / kHalfRows % 2);
+    const W w(units + first / kInterleavedRows * stride, n_values, half);
+    for (int p = 0; p < w.n_parts(); p += W::kGroup) {
+      SNAPKV_UNROLL for (int i = 0; i < W::kGroup; i += W::kTogether) {
+        SNAPKV_UNROLL for (int k = 0; k < W::kDepth; ++k) {
+          __m256i q[W::kTogether];
+          w.levels(p, i, k, q);
+          SNAPKV_UNROLL for (int j = 0; j < W::kTogether; ++j) {
+            _mm256_store_si256(reinterpret_cast<__m256i*>(parts[p + i + j].q[k] + first),
+                               to_piece_bytes<T>(q[j]));
+          }
+        }
+        SNAPKV_UNROLL for (int j = 0; j < W::kTogether; ++j) {
+          _mm256_store_ps(parts[p + i + j].d + first, w.scale(p + i + j));
+          if constexpr (kHasMin<T>) _mm256_store_ps(parts[p + i + j].min + first, w.min(p + i + j));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
+
+UnpackInterleavedFn unpack_interleaved_avx2(DType weight) {
+  return visit_weight_type(weight, [](auto type) -> UnpackInterleavedFn {
+    if constexpr (HasInterleaved256<type.dtype>) return unpack_interleaved_halves<type.dtype>;
+    return nullptr;
+  });
+}
 
 PrepareByteTileFn prepare_byte_tile_avx2() { return prepare; }
 

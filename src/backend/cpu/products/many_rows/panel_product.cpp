@@ -51,6 +51,7 @@ BytePanelKernel byte_panel_kernel([[maybe_unused]] ByteProducts products,
 #if defined(__x86_64__)
   kernel.prepare = prepare_byte_tile_avx2();
   kernel.unpack = unpack_byte_piece_avx2(weight);
+  kernel.unpack_interleaved = unpack_interleaved_avx2(weight);
   if (products == ByteProducts::avx512_vnni) {
     kernel.unpack = unpack_byte_piece_avx512(weight);
     kernel.unpack_interleaved = unpack_interleaved_avx512(weight);
