@@ -132,6 +132,7 @@ constexpr std::string_view kUncommon[] = {
     "--draft-max",
     "--draft-min",
     "--draft-ctx",
+    "--prefill-attention",
     "--attention-share",
     "--compute",
     "--weights",

@@ -184,6 +184,9 @@ Json configuration_json(const SessionOptions& options) {
     if (options.kv_refresh) json["kv_refresh"] = true;
   }
   json["kv_type"] = name(options.kv_type);
+  if (options.prefill_attention == PromptAttention::sparse) {
+    json["attention_share"] = options.attention_share;
+  }
   return json;
 }
 

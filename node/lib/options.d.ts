@@ -33,6 +33,10 @@ export interface Options {
   kvRefresh?: boolean;
   /** Prompt tokens computed at a time; bounds activations; 0: 512, in mixtures of experts up to 2048; from 0 to 1048576. Default: 0. */
   chunk?: number;
+  /** What tokens of a long prompt attend to; dense: all before them; sparse: the blocks of 128 that matter to them, faster and not exact, CPU only. Default: dense. */
+  prefillAttention?: 'dense' | 'sparse';
+  /** With sparse attention, the share of each head's attention that the chosen blocks are to have; from 0.1 to 1. Default: 0.9. */
+  attentionShare?: number;
   /** Rows allocated at once for generated tokens; from 1 to 1048576. Default: 256. */
   decodeReserve?: number;
   /** Guess several tokens and check them in one step; the answer stays the same; lookup: those that came after the last ones where these stood before, for quotes, edited code and structured data; self: also those that the kept rows find likely, checked by all rows, which are kept too: the full cache's answer, sooner after a long prompt; model: also those of draft_model. Default: lookup. */
