@@ -162,8 +162,8 @@ struct AttentionVariant {
   Tensor sinks = {};
 };
 
-/// Sparse attention: a block of queries attends to some blocks of keys only, chosen by the mean keys
-/// of blocks (FlashPrefill, arXiv 2603.06199; the share as in XAttention, arXiv 2503.16428).
+/// Sparse attention: a block of queries attends to some blocks of keys only, chosen by the blocks'
+/// mean keys (FlashPrefill, arXiv 2603.06199; the share as in XAttention, arXiv 2503.16428).
 /// Query block I has queries [128 I, 128 I + 128) of the chunk. It sees rows up to its last query's
 /// own, in blocks b of 128 from row 0 on. With m[b] the mean of the block's keys that it sees, and
 /// score' the score with softcap,
@@ -191,7 +191,7 @@ struct PrefillAttention {
   float scale = 1.0f;
   Tensor out;  // [n, n_head, value_dim] f32 or compute dtype
   AttentionVariant variant = {};
-  SparseAttention sparse = {};  // without a window; not on CUDA
+  SparseAttention sparse = {};  // without a window; not every backend has it
 };
 
 /// Consecutive rows of one sequence, and its state before and after them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sparse attention in prefill: what is chosen is the op's (op_cases_prefill.cpp); here that sessions
-// ask for it where they say so and nowhere else.
+// Sparse attention in prefill: what is chosen is the op's (op_cases_prefill.cpp); here that a
+// session asks for it where its options do and nowhere else.
 #include <gtest/gtest.h>
 
 #include "tests/engine/session_support.h"

@@ -65,9 +65,9 @@ struct ByteTilesCall {
   int64_t n_tiles = 0;          // at least 1
   float* sums = nullptr;        // [n_tiles * kByteTileRows, kBytePanelRows], line-aligned
   bool adds = false;            // add to the content of sums
-  /// Rows, or units, that are copied meanwhile, to be unpacked next. In the file each of these rows is in a
-  /// page of its own, and they are more streams than the processor's prefetcher follows; waiting
-  /// for them takes longer than unpacking.
+  /// Rows, or units, that are copied meanwhile, to be unpacked next. In the file each of these rows
+  /// is in a page of its own, and they are more streams than the processor's prefetcher follows;
+  /// waiting for them takes longer than unpacking.
   const char* next = nullptr;  // [next_rows, next_bytes]
   int64_t next_rows = 0, next_bytes = 0, next_stride = 0;
   char* copy = nullptr;  // rows of copy_stride bytes
