@@ -97,31 +97,6 @@ TEST_F(RefOps, AddScaleSoftcap) {
   EXPECT_TRUE(all_close(far.values(), {1.2f, 2, -2}, kRounded));
 }
 
-TEST_F(RefOps, SeveralStreams) {
-  const TestTensor x({1, 2, 2}, Values{1, 2, /**/ 3, 5}), out({1, 2});
-  ops::take_stream(*backend_, x, 1, {}, out);
-  EXPECT_TRUE(all_close(out.values(), {3, 5}, kExact));
-  ops::mix_streams(*backend_, x, TestTensor({1, 4}, Values{0, 1, /**/ 2, -1}));
-  EXPECT_TRUE(all_close(x.values(), {4, 7, /**/ 2, 4}, kExact));
-  const TestTensor y({1, 2}, Values{1, -1});
-  ops::add_to_streams(*backend_, x, y, TestTensor({1, 2}, Values{2, 3}), 0);
-  EXPECT_TRUE(all_close(x.values(), {6, 5, /**/ 5, 1}, kExact));
-  ops::add_to_streams(*backend_, x, y, {}, 1);
-  EXPECT_TRUE(all_close(x.values(), {6, 5, /**/ 6, 0}, kExact));
-  ops::take_stream(*backend_, x, 0, TestTensor({2}, Values{2, -1}), out);
-  EXPECT_TRUE(all_close(out.values(), {12, -5}, kExact));
-}
-
-TEST_F(RefOps, RowsGetMagnitudesAndKeepPeaks) {
-  const TestTensor x({2, 2}, Values{3, 4, /**/ 0.001f, 0});
-  ops::match_norms(*backend_, x, TestTensor({2, 2}, Values{6, 8, /**/ 1, 1}));
-  const float least = 0.001f / std::sqrt(kLeastMeanSquare);  // its mean square is 5e-7
-  EXPECT_TRUE(all_close(x.values(), {6, 8, /**/ least, 0}, kRounded));
-  const TestTensor gates({1, 4}, Values{1, 1, 1, 5});  // mean 2, deviation sqrt(12 / 4)
-  ops::keep_peaks(*backend_, gates, 1.0f);
-  EXPECT_TRUE(all_close(gates.values(), {0, 0, 0, 3 - std::sqrt(3.0f)}, kRounded));
-}
-
 TEST_F(RefOps, ShortConvSeesTheLastInputsOfItsSequence) {
   // rows b, c, x of two tokens, then of another sequence; y = b * x is 3, 2 and 4
   const TestTensor in({3, 3, 1}, Values{1, 2, 3, /**/ 2, 1, 1, /**/ 2, -1, 2});
