@@ -42,18 +42,13 @@ constexpr std::string_view kK2Horizon = CONTRACTIONS
 constexpr std::string_view kMiniCpm5 = CONTRACTIONS
     R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// Capital and small letters: a letter outside ASCII counts as both, and so does a mark where marks
-// count at all.
+// Capital and small letters: a letter outside ASCII counts as both.
 constexpr std::string_view kTekken =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}]*[\p{Ll}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}]+[\p{Ll}]*|\p{N}| ?[^)"
     R"(\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kGpt4o =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}]*[\p{Ll}]+)" CONTRACTIONS
     R"(?|[^\r\n\p{L}\p{N}]?[\p{Lu}]+[\p{Ll}]*)" CONTRACTIONS
-    R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kGraniteMulti =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]*[\p{Ll}\p{M}]+)" CONTRACTIONS
-    R"(?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]+[\p{Ll}\p{M}]*)" CONTRACTIONS
     R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 // Here any letter or mark counts as both.
 constexpr std::string_view kTinyAya =
@@ -125,9 +120,8 @@ constexpr SplitRule pattern(std::string_view text) { return {SplitRule::Kind::pa
 constexpr std::string_view kDefaultNames[] = {"default"};
 constexpr SplitRule kDefaultRules[] = {pattern(R"([\p{P}\$\+<=>\^~\|]+)"), pattern(kGpt2),
                                        pattern(R"(\p{N}+)"), pattern(R"([0-9][0-9][0-9])")};
-constexpr std::string_view kLlama3Names[] = {"llama3",   "llama-v3",  "llama-bpe",
-                                             "falcon3",  "falcon-h1", "pixtral",
-                                             "midm-2.0", "lfm2",      "jina-v5-nano"};
+constexpr std::string_view kLlama3Names[] = {"llama3",    "llama-v3", "llama-bpe", "falcon3",
+                                             "falcon-h1", "pixtral",  "midm-2.0",  "lfm2"};
 constexpr SplitRule kLlama3Rules[] = {pattern(kLlama3)};
 constexpr std::string_view kDbrxNames[] = {"dbrx", "smaug-bpe"};
 constexpr SplitRule kDbrxRules[] = {pattern(kLlama3)};
@@ -135,9 +129,8 @@ constexpr std::string_view kGlm4Names[] = {"glm4", "chatglm-bpe"};
 constexpr SplitRule kGlm4Rules[] = {pattern(kLlama3)};
 constexpr std::string_view kJais2Names[] = {"jais-2"};
 constexpr SplitRule kJais2Rules[] = {pattern(kJais2)};
-constexpr std::string_view kQwen2Names[] = {"qwen2",   "deepseek-r1-qwen", "kormo",
-                                            "f2llmv2", "megrez",           "stablelm2",
-                                            "hunyuan", "solar-open",       "grok-2"};
+constexpr std::string_view kQwen2Names[] = {"qwen2",     "deepseek-r1-qwen", "kormo",      "megrez",
+                                            "stablelm2", "hunyuan",          "solar-open", "grok-2"};
 constexpr SplitRule kQwen2Rules[] = {pattern(kQwen2)};
 constexpr std::string_view kQwen35Names[] = {"qwen35"};
 constexpr SplitRule kQwen35Rules[] = {pattern(kQwen35)};
@@ -147,7 +140,7 @@ constexpr std::string_view kLagunaNames[] = {"laguna"};
 constexpr SplitRule kLagunaRules[] = {pattern(R"([^\n]+|[\n]+)"), pattern(kQwen2)};
 constexpr std::string_view kSeedCoderNames[] = {"seed-coder"};
 constexpr SplitRule kSeedCoderRules[] = {pattern(kSeedCoder)};
-constexpr std::string_view kBailingmoeNames[] = {"bailingmoe", "bailingmoe2", "llada-moe"};
+constexpr std::string_view kBailingmoeNames[] = {"bailingmoe", "bailingmoe2"};
 constexpr SplitRule kBailingmoeRules[] = {pattern(kBailingMoe)};
 constexpr std::string_view kExaoneMoeNames[] = {"exaone-moe"};
 constexpr SplitRule kExaoneMoeRules[] = {pattern(kExaoneMoe)};
@@ -155,11 +148,8 @@ constexpr std::string_view kK2HorizonNames[] = {"k2-horizon"};
 constexpr SplitRule kK2HorizonRules[] = {pattern(kK2Horizon)};
 constexpr std::string_view kMinicpm5Names[] = {"minicpm5"};
 constexpr SplitRule kMinicpm5Rules[] = {pattern(R"(\p{N}{1,3})"), pattern(kMiniCpm5)};
-constexpr std::string_view kGpt2Names[] = {
-    "gpt-2",      "phi-2",        "jina-es",         "jina-de", "gigachat",
-    "jina-v2-es", "jina-v2-de",   "a.x-4.0",         "mellum",  "modern-bert",
-    "jina-v1-en", "jina-v2-code", "roberta-bpe",     "mpt",     "olmo",
-    "jais",       "trillion",     "granite-docling", "exaone4"};
+constexpr std::string_view kGpt2Names[] = {"gpt-2",  "phi-2", "gigachat", "a.x-4.0", "mellum",
+                                           "mpt",    "olmo",  "trillion", "exaone4"};
 constexpr SplitRule kGpt2Rules[] = {pattern(kGpt2)};
 constexpr std::string_view kStarcoderNames[] = {"starcoder", "refact", "command-r",  "smollm",
                                                 "codeshell", "exaone", "minerva-7b", "mellum2"};
@@ -188,8 +178,6 @@ constexpr std::string_view kTekkenNames[] = {"tekken"};
 constexpr SplitRule kTekkenRules[] = {pattern(kTekken)};
 constexpr std::string_view kGpt4oNames[] = {"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"};
 constexpr SplitRule kGpt4oRules[] = {pattern(kGpt4o)};
-constexpr std::string_view kGraniteEmbedMulti97mNames[] = {"granite-embed-multi-97m"};
-constexpr SplitRule kGraniteEmbedMulti97mRules[] = {pattern(kGraniteMulti)};
 constexpr std::string_view kTinyAyaNames[] = {"tiny_aya", "cohere2moe"};
 constexpr SplitRule kTinyAyaRules[] = {kDigitGroups, pattern(kTinyAya)};
 constexpr std::string_view kAfmoeNames[] = {"afmoe"};
@@ -198,8 +186,6 @@ constexpr std::string_view kSuperbpeNames[] = {"superbpe"};
 constexpr SplitRule kSuperbpeRules[] = {pattern(R"(\p{N}+)"), kThousands};
 constexpr std::string_view kKimiK2Names[] = {"kimi-k2"};
 constexpr SplitRule kKimiK2Rules[] = {pattern(kKimiK2)};
-constexpr std::string_view kPoroChatNames[] = {"poro-chat", "bloom", "gpt3-finnish"};
-constexpr SplitRule kPoroChatRules[] = {pattern(kWordsToPunctuation)};
 constexpr std::string_view kVikingNames[] = {"viking"};
 constexpr SplitRule kVikingRules[] = {pattern(kWordsToPunctuation), pattern(R"(\p{N})")};
 constexpr std::string_view kChameleonNames[] = {"chameleon"};
@@ -207,7 +193,7 @@ constexpr SplitRule kChameleonRules[] = {
     pattern(R"(<sentinel:[0-9]+>)"),    pattern(R"(IMGIMG[A-I]{1,4}Z)"),
     pattern(R"([\t\n]|    |  )"),       pattern(R"(\p{N})"),
     pattern(R"([\p{P}!-/:-@\[-`{-~])"), pattern(kGpt2)};
-constexpr std::string_view kGemma4Names[] = {"gemma4", "granite-embed-multi-311m"};
+constexpr std::string_view kGemma4Names[] = {"gemma4"};
 constexpr SplitRule kGemma4Rules[] = {pattern(R"([^\n]+|[\n]+)")};
 constexpr std::string_view kSarvamMoeNames[] = {"sarvam-moe"};
 constexpr SplitRule kSarvamMoeRules[] = {pattern(R"([^\n]+|[\n]+)")};
@@ -237,14 +223,10 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {.names = kYoutuNames, .rules = kYoutuRules, .ignore_merges = true},
     {.names = kTekkenNames, .rules = kTekkenRules, .ignore_merges = true, .add_bos = true},
     {.names = kGpt4oNames, .rules = kGpt4oRules},
-    {.names = kGraniteEmbedMulti97mNames,
-     .rules = kGraniteEmbedMulti97mRules,
-     .ignore_merges = true},
     {.names = kTinyAyaNames, .rules = kTinyAyaRules},
     {.names = kAfmoeNames, .rules = kAfmoeRules},
     {.names = kSuperbpeNames, .rules = kSuperbpeRules},
     {.names = kKimiK2Names, .rules = kKimiK2Rules},
-    {.names = kPoroChatNames, .rules = kPoroChatRules},
     {.names = kVikingNames, .rules = kVikingRules},
     {.names = kChameleonNames, .rules = kChameleonRules, .add_bos = true},
     {.names = kGemma4Names,

@@ -11,7 +11,6 @@
 #include "text/tokenizer_bpe.h"
 #include "text/tokenizer_json.h"
 #include "text/tokenizer_spm.h"
-#include "text/tokenizer_unigram.h"
 
 namespace snapkv {
 namespace {
@@ -65,10 +64,9 @@ std::unique_ptr<Tokenizer> Tokenizer::from_gguf(const GgufFile& file) {
   const std::string& kind = file.get_string(kKey);
   if (kind == "llama") return std::make_unique<SpmTokenizer>(file);
   if (kind == "gpt2" || kind == "gemma4") return std::make_unique<BpeTokenizer>(file);
-  if (kind == "t5") return std::make_unique<UnigramTokenizer>(file);
   fail(ErrorCode::kBadModel,
        "'{}': metadata key '{}' is '{}', which is not supported; supported: 'llama', 'gpt2', "
-       "'gemma4', 't5'",
+       "'gemma4'",
        file.path(), kKey, kind);
 }
 

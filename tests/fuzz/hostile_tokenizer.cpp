@@ -97,9 +97,9 @@ std::vector<std::byte> hostile_vocabulary(
 }
 
 bool use_hostile_vocabulary(std::span<const std::byte> bytes) {
-  constexpr std::string_view kKinds[] = {"llama", "gpt2", "gemma4", "t5"};
+  constexpr std::string_view kKinds[] = {"llama", "gpt2", "gemma4"};
   Reader in(bytes);
-  const std::string_view kind = kKinds[in.byte() % 4];
+  const std::string_view kind = kKinds[in.byte() % std::size(kKinds)];
   const std::string_view pre = pre_name(in.byte());
   const uint8_t flags = in.byte();
   std::vector<std::string> tokens, merges;
