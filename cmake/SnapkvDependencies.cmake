@@ -19,7 +19,6 @@ snapkv_find(library hwy 1.0 REQUIRED CONFIG PACKAGE libhwy-dev)
 snapkv_find(library fmt 9 REQUIRED CONFIG PACKAGE libfmt-dev)
 snapkv_find(library nlohmann_json 3.9 REQUIRED CONFIG PACKAGE nlohmann-json3-dev)
 snapkv_find(library Threads REQUIRED)
-snapkv_find(library zstd 1.5 REQUIRED CONFIG PACKAGE libzstd-dev)
 snapkv_find(library Pcre2 10.40 REQUIRED MODULE PACKAGE libpcre2-dev)  # these two use Find modules of this folder
 snapkv_find(library Utf8proc 2.6 REQUIRED MODULE PACKAGE libutf8proc-dev)
 snapkv_find_files(library xxHash 0.8 XXHASH HEADER xxhash.h VERSION_MACRO XXH_VERSION_ PACKAGE libxxhash-dev)

@@ -75,7 +75,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 # what find_package(snapkv) looks for
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION}), libdnnl-dev, \
-libhwy-dev, libfmt-dev, libzstd-dev, libpcre2-dev, libutf8proc-dev")
+libhwy-dev, libfmt-dev, libpcre2-dev, libutf8proc-dev")
 if(SNAPKV_DNNL_OPENCL)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", ocl-icd-opencl-dev")
 endif()

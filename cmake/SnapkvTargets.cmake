@@ -73,7 +73,7 @@ function(snapkv_link_dependencies target)
   # snapkvConfig.cmake.in finds the same libraries for programs that link the installed static
   # library
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
-    Threads::Threads Pcre2::Pcre2 Utf8proc::Utf8proc zstd::libzstd_shared)
+    Threads::Threads Pcre2::Pcre2 Utf8proc::Utf8proc)
   if(SNAPKV_CUDA)
     target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublasLt)
   endif()

@@ -22,7 +22,7 @@ def document_of(model, path):
         except snapkv.UsageError as problem:  # of another model
             print(problem, file=sys.stderr)
     document = model.prefill(path.read_text(encoding="utf-8"))
-    document.save(stored, zstd_level=1)
+    document.save(stored)
     return document
 
 

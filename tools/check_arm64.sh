@@ -26,7 +26,7 @@ if [ ! -f "$root/complete" ]; then
   arm64_apt update
   arm64_apt install --download-only --no-install-recommends --yes libc6-dev libstdc++-12-dev libgomp1 \
     libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev nlohmann-json3-dev libpcre2-dev libutf8proc-dev \
-    libxxhash-dev libzstd-dev libsentencepiece-dev libgtest-dev >/dev/null
+    libxxhash-dev libsentencepiece-dev libgtest-dev >/dev/null
   for package in "$root"/apt/archives/*.deb; do
     # this system's tar, since a link may stand where the package has a folder
     dpkg-deb --fsys-tarfile "$package" | tar -x --keep-directory-symlink -C "$root"

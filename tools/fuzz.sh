@@ -65,9 +65,7 @@ make_sessions() {
       --output "$1/$name" 2>/dev/null
   done <<EOF
 plain
-frames --zstd
 every_row --keep-full
-frames_of_rows --keep-full --zstd 9
 q8_0 --kv-policy pyramidkv --kv-type q8_0
 queries --kv-policy ada-snapkv --kv-budget 20 --kv-decode-limit 100
 EOF

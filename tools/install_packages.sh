@@ -27,7 +27,7 @@ done
 packages="g++ cmake ninja-build
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev libedit-dev nlohmann-json3-dev
   libcpp-httplib-dev libssl-dev libcurl4-openssl-dev prometheus-cpp-dev libxml2-dev libzip-dev libstemmer-dev poppler-utils
-  libpcre2-dev libutf8proc-dev libxxhash-dev libzstd-dev libsentencepiece-dev libgtest-dev libbenchmark-dev python3"
+  libpcre2-dev libutf8proc-dev libxxhash-dev libsentencepiece-dev libgtest-dev libbenchmark-dev python3"
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<'END'
@@ -36,7 +36,7 @@ This is not Debian or Ubuntu: please install these yourself if the configure ste
   oneDNN 2.6 or 3 (OpenMP build; with OpenCL where its CMake files ask for it), Highway 1.0, fmt 9,
   spdlog 1.9, CLI11 2.1, toml++ 3.3, libedit 3.1, cpp-httplib 0.11 (compiled, with OpenSSL),
   libcurl 7.80, prometheus-cpp 1.0, libxml2 2.9, libzip 1.7, libstemmer 2.2, pdftotext of poppler, nlohmann-json 3.9,
-  PCRE2 10.40, utf8proc 2.6, xxHash 0.8, zstd 1.5,
+  PCRE2 10.40, utf8proc 2.6, xxHash 0.8,
   SentencePiece 0.1.97, GoogleTest 1.12, Google Benchmark 1.7
   for the HTML pages and their tests: Node.js 18 with npm, Chromium
   for make tsan and make fuzz: Clang 14, LLVM's OpenMP runtime with its library Archer

@@ -26,7 +26,6 @@ KNOWN = {
     "fmt": ("fmt", "MIT", "pkg:github/fmtlib/fmt"),
     "nlohmann_json": ("nlohmann-json", "MIT", "pkg:github/nlohmann/json"),
     "Threads": ("C library of the system", "LGPL-2.1-or-later", ""),
-    "zstd": ("zstd", "BSD-3-Clause OR GPL-2.0-only", "pkg:github/facebook/zstd"),
     "Pcre2": ("PCRE2", "BSD-3-Clause", "pkg:github/pcre2project/pcre2"),
     "Utf8proc": ("utf8proc", "MIT AND Unicode-DFS-2015", "pkg:github/juliastrings/utf8proc"),
     "xxHash": ("xxHash", "BSD-2-Clause", "pkg:github/cyan4973/xxhash"),

@@ -14,7 +14,7 @@ constexpr const char* kPromptKind = "snapkv-prompt ";
 }  // namespace
 
 std::string prompt_notes(std::span<const int32_t> tokens) {
-  Fnv1a hash;
+  Hash64 hash;
   hash.add(std::as_bytes(tokens));
   return fmt::format("{}{:016x}", kPromptKind, hash.value());
 }

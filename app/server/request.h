@@ -117,7 +117,6 @@ struct Request {
   std::shared_ptr<LongReading> long_reading;
   /// For RequestEngine::make_snapshot(): writes every row; each question makes its own selection.
   bool keeps_all = false;
-  int zstd_level = 0;  ///< also for make_snapshot(): of the file; 0: none
   /// Time limit in seconds, after which the request ends with an error; 0: none.
   double timeout = 0;
   /// What is done otherwise than the client asked for; its answer's header says so.

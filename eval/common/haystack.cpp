@@ -46,7 +46,7 @@ std::string read_haystack(const std::string& path) {
 }
 
 std::string haystack_id(const std::string& text) {
-  return text.empty() ? "generated" : fmt::format("{:016x}", fnv1a(text));
+  return text.empty() ? "generated" : fmt::format("{:016x}", hash64(text));
 }
 
 }  // namespace snapkv::eval

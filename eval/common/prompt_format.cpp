@@ -150,7 +150,7 @@ Turn PromptFormat::make_turn(const Model& model, std::vector<std::string> conten
 
 std::string PromptFormat::id() const {
   if (!is_chat()) return {};
-  Fnv1a hash;
+  Hash64 hash;
   for (const std::string& text :
        {chat_->chat_template.source(), to_line(chat_->variables), chat_->system}) {
     hash.add(static_cast<uint64_t>(text.size()));

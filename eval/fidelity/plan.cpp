@@ -45,7 +45,7 @@ void check_context(const Model& model, const FidelityOptions& options) {
 // Adds each text once, even if several files have it.
 void add_texts(const Model& model, const std::vector<TextFile>& texts, FidelityPlan& plan) {
   for (const TextFile& text : texts) {
-    const std::string print = fmt::format("{:016x}", fnv1a(text.content));
+    const std::string print = fmt::format("{:016x}", hash64(text.content));
     const auto same = std::find_if(plan.texts.begin(), plan.texts.end(),
                                    [&](const TokenizedText& t) { return t.fingerprint == print; });
     if (same != plan.texts.end()) {

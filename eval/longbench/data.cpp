@@ -128,7 +128,7 @@ void read_lines(LongbenchSet& set, int64_t limit) {
       if (limit == 0 || set.n_lines <= limit) {
         const LongbenchRow row =
             parse_longbench_row(line, set.task, fmt::format("{}:{}", set.path, number));
-        set.lines.push_back({number, offset, n_bytes, row.id, fnv1a(line)});
+        set.lines.push_back({number, offset, n_bytes, row.id, hash64(line)});
       }
     }
     offset += n_bytes + 1;
@@ -238,7 +238,7 @@ LongbenchRow read_longbench_row(const LongbenchSet& set, const LongbenchLine& li
   std::string text(static_cast<size_t>(line.n_bytes), '\0');
   in.seekg(line.offset);
   in.read(text.data(), line.n_bytes);
-  if (!in || fnv1a(text) != line.fingerprint) {
+  if (!in || hash64(text) != line.fingerprint) {
     fail(ErrorCode::kRuntime, "{}:{}: has changed since the run began", set.path, line.number);
   }
   return parse_longbench_row(text, set.task, fmt::format("{}:{}", set.path, line.number));

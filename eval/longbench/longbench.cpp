@@ -181,7 +181,7 @@ std::vector<Item> longbench_items(std::shared_ptr<const Model> model,
     for (const LongbenchLine& line : set.lines) {
       Item item;
       item.id = fmt::format("longbench {} {} {:016x} {:016x} at most {} tokens", set.task.name,
-                            line.id, line.fingerprint, fnv1a(set.prompt), max_length);
+                            line.id, line.fingerprint, hash64(set.prompt), max_length);
       item.id = chosen.format.with_id(item.id);
       item.column = set.task.name;
       item.limit = {.n_predict = set.n_predict, .ends_at_line = set.task.first_line};

@@ -120,7 +120,7 @@ MadeQa make_qa(const MakeQaFiles& texts, const MakeQaOptions& options) {
     }
     // Every text and kind has its own random numbers, so that others do not change them.
     const auto random_of = [&](const std::string& what) {
-      return Random(options.seed * 0x9E3779B97F4A7C15ULL ^ fnv1a(file.name + '\n' + what));
+      return Random(options.seed * 0x9E3779B97F4A7C15ULL ^ hash64(file.name + '\n' + what));
     };
     SourceText source{file.name, "", title_of(content), is_code_name(file.name)};
     Random of_part = random_of("part");

@@ -209,9 +209,9 @@ const std::string& QaReader::file(const std::string& name, const std::string& pl
 }
 
 std::shared_ptr<const QaContext> QaReader::share(const std::string& name, const std::string& text) {
-  std::shared_ptr<const QaContext>& context = contexts_[fnv1a(text)];
+  std::shared_ptr<const QaContext>& context = contexts_[hash64(text)];
   if (context == nullptr) {
-    context = std::make_shared<const QaContext>(QaContext{name, text, fnv1a(text)});
+    context = std::make_shared<const QaContext>(QaContext{name, text, hash64(text)});
     order_.push_back(context);
   }
   return context;

@@ -81,7 +81,7 @@ std::map<std::string, std::vector<TitledText>> titled_texts(
   }
   std::map<std::string, std::vector<TitledText>> halves;
   for (auto& [context, text] : by_context) halves[text.half].push_back(std::move(text));
-  const auto rank = [](const TitledText& text) { return std::pair(fnv1a(text.title), text.title); };
+  const auto rank = [](const TitledText& text) { return std::pair(hash64(text.title), text.title); };
   for (auto& [half, texts] : halves) {
     std::sort(texts.begin(), texts.end(),
               [&](const TitledText& a, const TitledText& b) { return rank(a) < rank(b); });
@@ -130,7 +130,7 @@ std::vector<QaQuestion> join_texts(const std::vector<QaQuestion>& questions,
       for (const TitledText* text : document.texts) context->text += text->text;
       context->name =
           fmt::format("{} texts from '{}' on", document.texts.size(), document.texts[0]->title);
-      context->fingerprint = fnv1a(context->text);
+      context->fingerprint = hash64(context->text);
       for (size_t i = 0; i < document.n_asked; ++i) {
         for (const QaQuestion* question : document.texts[i]->questions) {
           joined.push_back(*question);

@@ -18,7 +18,7 @@ namespace {
 
 // A hash of everything in a question that prompt and score depend on, except the context.
 uint64_t question_fingerprint(const QaQuestion& question) {
-  Fnv1a hash;
+  Hash64 hash;
   std::vector<std::string> parts = {question.question, question.lead, name(question.metric)};
   parts.insert(parts.end(), question.answers.begin(), question.answers.end());
   for (const std::string& part : parts) {

@@ -482,9 +482,8 @@ class Session {
   /// text of a conversation. The file appears under its name only when it is complete.
   /// docs/session-file.md describes it. Throws kUsage if nothing has been read yet or with
   /// kv_refresh, whose uncompressed rows are not part of the file; kRuntime if it cannot be
-  /// written. `zstd_level`: 1 to kMostZstdLevel makes the file smaller and load() slower; 0: no
-  /// compression by zstd.
-  void save(const std::string& path, std::string_view notes = {}, int zstd_level = 0) const;
+  /// written.
+  void save(const std::string& path, std::string_view notes = {}) const;
   /// Replaces the session's state by that of a saved session, and returns its notes. Logits and
   /// later tokens are what they would have been in the session that was saved. Throws kRuntime if
   /// the file cannot be read; kBadModel, naming the field, if it is not such a file, has another

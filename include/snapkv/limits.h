@@ -21,8 +21,6 @@ inline constexpr int64_t kMostReserve = int64_t{1} << 20;
 inline constexpr int64_t kMostHeads = int64_t{1} << 16;
 /// Threads of a model or a compressor.
 inline constexpr int kMostThreads = 4096;
-/// zstd levels above this one need much memory.
-inline constexpr int kMostZstdLevel = 19;
 /// Bytes: 1 EiB.
 inline constexpr size_t kMostBytes = size_t{1} << 60;
 

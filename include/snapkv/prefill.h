@@ -46,26 +46,21 @@ class KvPrefix {
     size_t bytes = 0;  ///< may be those of a few more tokens
   };
   Shared shared(int64_t n_tokens) const;
-  /// Additional size of the one layer that is decoded while a prompt uses it; 0 except for a file
-  /// with zstd.
-  size_t decoded_bytes() const;
   /// Size of a prefix of n_tokens in sessions with these options: every row of every layer, in the
   /// type of prefill's scratch layer.
   static size_t bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens);
 
   /// Writes the rows in `type` (q8_0 takes half the bytes of f16) to a file that appears under its
   /// name only when it is complete (docs/session-file.md). `notes`: anything that the program wants
-  /// back. `zstd_level` as in Session::save(). `n_tokens`: only the rows of the first tokens, such
-  /// as those of a document without its question; 0: all. Throws kUsage for types that a cache
-  /// cannot have, for more tokens than there are, and on a GPU, kRuntime if the file cannot be
-  /// written.
-  void save(const std::string& path, DType type, std::string_view notes = {}, int zstd_level = 0,
+  /// back. `n_tokens`: only the rows of the first tokens, such as those of a document without its
+  /// question; 0: all. Throws kUsage for types that a cache cannot have, for more tokens than there
+  /// are, and on a GPU, kRuntime if the file cannot be written.
+  void save(const std::string& path, DType type, std::string_view notes = {},
             int64_t n_tokens = 0) const;
   /// Maps such a file, which must not change while the prefix lives. A layer is read, and its
   /// checksum compared, when a prompt uses it for the first time. Rows are converted when they are
-  /// used, and those of a file with zstd are decoded each time. Throws kRuntime if the file cannot
-  /// be read, kBadModel naming the field if it is not such a file or is damaged, kUsage if it
-  /// belongs to another model.
+  /// used. Throws kRuntime if the file cannot be read, kBadModel naming the field if it is not such
+  /// a file or is damaged, kUsage if it belongs to another model.
   static std::shared_ptr<const KvPrefix> load(std::shared_ptr<const Model> model,
                                               const std::string& path);
   /// The same for a file's content in memory: its rows are read where they are.

@@ -49,18 +49,14 @@ enum { SNAPKV_F32 = 0, SNAPKV_F16 = 1, SNAPKV_BF16 = 2 };
 enum { SNAPKV_PARAMS_SIZE = 256 };
 
 // PolicyConfig of policy.h. Start from snapkv_default_policy(); `name` must be valid while the
-// compressor is made. kernel_size, avg_pooling and max_group belong to "snapkv": a policy that
-// lacks one of them rejects any value other than the default.
+// compressor is made.
 typedef struct {
   const char* name;  // "snapkv", "pyramidkv", ...: docs/policies.md
   int64_t budget;    // rows kept per layer and KV head, the window included
   double ratio;      // if > 0: keep this share of the prompt instead
   int window_size;
-  int kernel_size;
-  int avg_pooling;  // 0: max
-  int max_group;    // 0: mean over the query heads of a KV head
-  int sinks;        // first rows always kept; -1: the policy's own
-  // All other parameters, as snapkv_policy_set() writes them: "n_future=64 critical=true".
+  int sinks;         // first rows always kept; -1: the policy's own
+  // The policy's own parameters, as snapkv_policy_set() writes them: "kernel_size=15 pooling=avg".
   char params[SNAPKV_PARAMS_SIZE];
 } snapkv_policy;
 // All fields are zero, which snapkv_compressor_new() rejects, if there is no memory.
@@ -201,8 +197,7 @@ snapkv_prefix* snapkv_prefix_read(const snapkv_model* model, const snapkv_option
                                   void* user, char* error, size_t error_size);
 snapkv_prefix* snapkv_prefix_load(const snapkv_model* model, const char* path, char* error,
                                   size_t error_size);
-// `zstd_level`: 0 for a file that is mapped as it is.
-int snapkv_prefix_save(const snapkv_prefix* prefix, const char* path, int zstd_level, char* error,
+int snapkv_prefix_save(const snapkv_prefix* prefix, const char* path, char* error,
                        size_t error_size);
 size_t snapkv_prefix_tokens(const snapkv_prefix* prefix);
 void snapkv_prefix_free(snapkv_prefix* prefix);

@@ -18,9 +18,8 @@ class Document {
     this.length = native.documentTokens(handle);
   }
 
-  async save(path, {zstdLevel = 0} = {}) {
-    if (!Number.isInteger(zstdLevel)) throw usageError('zstdLevel', 'it must be a whole number');
-    await native.saveDocument(this.#handle, checkText('path', path), zstdLevel);
+  async save(path) {
+    await native.saveDocument(this.#handle, checkText('path', path));
   }
 
   async session(question, given) {

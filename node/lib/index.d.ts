@@ -198,8 +198,8 @@ export class Document {
   ask(question: string | Ids, options?: AnyOptions & AnswerControls): Promise<string>;
   /** A session that has read the text and, after it, a question. */
   session(question: string | Ids, options?: AnyOptions & Controls): Promise<Session>;
-  /** Writes the rows to a file. `zstdLevel`: 0, the default, for a file that is mapped as it is. */
-  save(path: string, how?: {zstdLevel?: number}): Promise<void>;
+  /** Writes the rows to a file. */
+  save(path: string): Promise<void>;
   /** Frees the rows now instead of when the object is collected. */
   free(): void;
 }

@@ -110,14 +110,14 @@ Napi::Value load_document(const Napi::CallbackInfo& info) {
   });
 }
 
-/// saveDocument(document, path, zstdLevel): a promise of its number of tokens.
+/// saveDocument(document, path): a promise of its number of tokens.
 Napi::Value save_document(const Napi::CallbackInfo& info) {
   const auto document = object_at<snapkv_prefix>(info, 0);
   return submit(
       info, document.engine, {},
-      [document, path = string_at(info, 1), level = info[2].ToNumber().Int32Value()](Job&) {
+      [document, path = string_at(info, 1)](Job&) {
         ErrorText::check([&](char* error, size_t size) {
-          return snapkv_prefix_save(document.object.get(), path.c_str(), level, error, size);
+          return snapkv_prefix_save(document.object.get(), path.c_str(), error, size);
         });
         return static_cast<int64_t>(snapkv_prefix_tokens(document.object.get()));
       });

@@ -72,8 +72,7 @@ class Layer(Structure):
 
 class Policy(Structure):
     _fields_ = [("name", c_char_p), ("budget", c_int64), ("ratio", c_double),
-                ("window_size", c_int), ("kernel_size", c_int), ("avg_pooling", c_int),
-                ("max_group", c_int), ("sinks", c_int), ("params", ctypes.c_char * 256)]
+                ("window_size", c_int), ("sinks", c_int), ("params", ctypes.c_char * 256)]
 
 
 _PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double)
@@ -102,7 +101,7 @@ _FUNCTIONS = {
     "snapkv_is_end_of_generation": (c_int, (c_void_p, c_int32)),
     "snapkv_prefix_read": (c_void_p, (c_void_p, c_void_p) + _IDS + _READING),
     "snapkv_prefix_load": (c_void_p, (c_void_p, c_char_p) + _ERROR),
-    "snapkv_prefix_save": (c_int, (c_void_p, c_char_p, c_int) + _ERROR),
+    "snapkv_prefix_save": (c_int, (c_void_p, c_char_p) + _ERROR),
     "snapkv_prefix_tokens": (c_size_t, (c_void_p,)),
     "snapkv_prefix_free": (None, (c_void_p,)),
     "snapkv_session_new": (c_void_p, (c_void_p, c_void_p) + _ERROR),

@@ -140,9 +140,9 @@ class Document:
         """Tokens."""
         return _c.lib.snapkv_prefix_tokens(self._handle.pointer)
 
-    def save(self, path, zstd_level=0):
+    def save(self, path):
         """Writes the rows to a file for :meth:`Model.load_document`."""
-        _c.call("snapkv_prefix_save", self._handle.pointer, str(path).encode(), zstd_level)
+        _c.call("snapkv_prefix_save", self._handle.pointer, str(path).encode())
 
     def session(self, question, progress=None, **given):
         """A :class:`Session` that has read the text and, after it, a question (a text, or ids)."""

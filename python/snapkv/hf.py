@@ -97,9 +97,7 @@ class Compressor:
         raw.window_size = -1
         defaults = {option["name"].removeprefix("kv_"): option["default"]
                     for option in options(policy)}
-        own = {name: defaults[name] for name in ("kernel_size", "pooling", "group")
-               if name in defaults}  # the struct begins with those of "snapkv"
-        for name, value in {**own, **given}.items():
+        for name, value in given.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             _c.call("snapkv_policy_set", byref(raw), name.encode(), text.encode())
         self.window_size = int(given.get("window_size", defaults.get("window_size", 0)))

@@ -60,13 +60,6 @@ LayerView layer_of(const snapkv_layer& l) {
   return layer;
 }
 
-/// The parameters of "snapkv" that have fields of their own, as values.
-std::vector<std::pair<std::string, PolicyValue>> snapkv_values(const snapkv_policy& p) {
-  return {{"kernel_size", int64_t{p.kernel_size}},
-          {"pooling", p.avg_pooling != 0 ? "avg" : "max"},
-          {"group", p.max_group != 0 ? "max" : "mean"}};
-}
-
 PolicyConfig config_of(const snapkv_policy& p) {
   given(p.name, "policy.name");
   PolicyConfig config{.name = p.name,
@@ -74,11 +67,6 @@ PolicyConfig config_of(const snapkv_policy& p) {
                       .ratio = p.ratio,
                       .window_size = p.window_size,
                       .sinks = p.sinks};
-  const PolicyInfo& info = policy_info(config.name);
-  for (const auto& [name, value] : snapkv_values(p)) {
-    const bool is_default = value == policy_info("snapkv").find(name)->default_value;
-    if (!is_default || info.find(name) != nullptr) set_param(config, name, value);
-  }
   if (std::memchr(p.params, '\0', sizeof p.params) == nullptr) {
     fail(ErrorCode::kUsage, "policy.params does not end; begin with snapkv_default_policy()");
   }
@@ -100,23 +88,15 @@ void store_config(const PolicyConfig& config, snapkv_policy& policy) {
   policy.ratio = config.ratio;
   policy.window_size = policy_window(config);
   policy.sinks = config.sinks;
-  std::string others;
+  std::string params;
   for (const auto& [name, value] : config.params) {
-    if (name == "kernel_size") {
-      policy.kernel_size = static_cast<int>(std::get<int64_t>(value));
-    } else if (name == "pooling") {
-      policy.avg_pooling = std::get<std::string>(value) == "avg";
-    } else if (name == "group") {
-      policy.max_group = std::get<std::string>(value) == "max";
-    } else {
-      others += (others.empty() ? "" : " ") + name + "=" + value_text(value);
-    }
+    params += (params.empty() ? "" : " ") + name + "=" + value_text(value);
   }
-  if (others.size() >= sizeof policy.params) {
-    fail(ErrorCode::kUsage, "the parameters take {} bytes; there is room for {}", others.size(),
+  if (params.size() >= sizeof policy.params) {
+    fail(ErrorCode::kUsage, "the parameters take {} bytes; there is room for {}", params.size(),
          sizeof policy.params - 1);
   }
-  std::memcpy(policy.params, others.c_str(), others.size() + 1);
+  std::memcpy(policy.params, params.c_str(), params.size() + 1);
 }
 
 }  // namespace
@@ -127,11 +107,7 @@ using namespace snapkv;
 snapkv_policy snapkv_default_policy(void) {
   snapkv_policy policy = {};
   const int code = guarded(nullptr, 0, [&] {
-    PolicyConfig config;
-    for (const char* name : {"kernel_size", "pooling", "group"}) {
-      config.params[name] = policy_info("snapkv").find(name)->default_value;
-    }
-    store_config(config, policy);
+    store_config(PolicyConfig(), policy);
     policy.name = "snapkv";
   });
   return code == SNAPKV_OK ? policy : snapkv_policy{};

@@ -192,12 +192,11 @@ snapkv_prefix* snapkv_prefix_load(const snapkv_model* model, const char* path, c
   });
 }
 
-int snapkv_prefix_save(const snapkv_prefix* prefix, const char* path, int zstd_level, char* error,
+int snapkv_prefix_save(const snapkv_prefix* prefix, const char* path, char* error,
                        size_t error_size) {
   return guarded(error, error_size, [&] {
     const snapkv_prefix& rows = given(prefix, "prefix");
-    rows.prefix->save(std::string(text_of(path, "path")), stored_kv_type(rows.model->info()), {},
-                      zstd_level);
+    rows.prefix->save(std::string(text_of(path, "path")), stored_kv_type(rows.model->info()));
   });
 }
 

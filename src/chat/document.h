@@ -37,9 +37,6 @@ RenderedChat question_part(const DocumentForm& form, const Json& messages);
 std::string document_text(const Model& model, const DocumentForm& form,
                           std::span<const int32_t> tokens);
 
-/// zstd level when compression is requested without one: zstd's own default.
-inline constexpr int kZstdLevel = 3;
-
 /// Default limit, in bytes, for storing a document with every row: it then answers as well as the
 /// full cache (docs/quality.md).
 inline constexpr uint64_t kFullLimit = uint64_t{1} << 30;

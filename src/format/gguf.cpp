@@ -191,7 +191,7 @@ GgufFile GgufFile::open(const std::string& path, const ReadOptions& options) {
 }
 
 uint64_t GgufFile::fingerprint() const {
-  Fnv1a hash;
+  Hash64 hash;
   if (text_fingerprint_) {
     hash.add(*text_fingerprint_);
   } else {

@@ -62,7 +62,7 @@ class Presenter {
     }
     check_copies();
     for (const MappedTensor& m : folder_.tensors) parts_.tensors.push_back(present(m));
-    Fnv1a hash;
+    Hash64 hash;
     hash.add(folder_.shards.fingerprint());
     add_metadata(hash);
     parts_.fingerprint = hash.value();
@@ -168,7 +168,7 @@ class Presenter {
 
   /// Adds everything in the folder except its tensors to the hash, the vocabulary included: keys
   /// with their values, each preceded by its length.
-  void add_metadata(Fnv1a& hash) const {
+  void add_metadata(Hash64& hash) const {
     const auto add_text = [&](std::string_view text) {
       hash.add(text.size());
       hash.add(text);

@@ -151,7 +151,7 @@ class Opener {
 }  // namespace
 
 uint64_t Shards::fingerprint() const {
-  Fnv1a hash;
+  Hash64 hash;
   for (const ShardTensor& t : tensors) {
     hash.add(t.entry.name);
     hash.add(t.entry.type->name);

@@ -110,30 +110,6 @@ TEST_F(DocumentCommands, DocumentsShorterThanTheWindowCanBeAsked) {
   EXPECT_EQ(answered.code, 0) << answered.err;
 }
 
-TEST_F(DocumentCommands, ZstdMakesFilesSmaller) {
-  for (const bool keeps_all : {false, true}) {
-    std::vector<std::string> options = {"--kv-budget", "768"};
-    if (keeps_all) options = {"--keep-full"};
-    ASSERT_EQ(compress(options).code, 0);
-    const auto plain = fs::file_size(file_);
-    for (const char* zstd : {"--zstd", "--zstd=19"}) {
-      options.emplace_back(zstd);
-      const Result compressed = compress(options);
-      ASSERT_EQ(compressed.code, 0) << compressed.err;
-      EXPECT_LT(fs::file_size(file_), plain);
-      const Result answered = ask(keeps_all ? std::vector<std::string>{"--kv-kernel", "15"}
-                                            : std::vector<std::string>{});
-      ASSERT_EQ(answered.code, 0) << answered.err;
-      EXPECT_NE(answered.out.find("48213"), std::string::npos) << answered.out;
-      options.pop_back();
-    }
-  }
-  const Result refused = compress({"--zstd", "20"});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("--zstd"), std::string::npos) << refused.err;
-  EXPECT_NE(refused.err.find("19"), std::string::npos) << refused.err;
-}
-
 TEST_F(DocumentCommands, WorksThroughAChatTemplate) {
   ASSERT_EQ(compress({"--keep-full", "--chat-template", "chatml", "--system", "Be brief."}).code,
             0);

@@ -151,7 +151,7 @@ TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
 bool make_large_cache(const std::string& path, uint64_t block_bytes) {
   CacheStart start = {{}, kCacheVersion, CacheContents::session};
   std::copy(std::begin(kCacheMagic), std::end(kCacheMagic), start.magic);
-  const CacheBlock block = {"rows", 0, 0, block_bytes, block_bytes, 0};
+  const CacheBlock block = {"rows", 0, 0, block_bytes, 0};
   CacheEnd end = {1, 0};
   const auto together = [&] {
     std::string all;

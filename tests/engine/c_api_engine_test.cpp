@@ -135,7 +135,7 @@ TEST_F(CApiEngine, AsksSeveralQuestionsOfOneDocument) {
   EXPECT_GT(calls, 0);
   EXPECT_EQ(snapkv_prefix_tokens(prefix), ids.size());
   const std::string path = ::testing::TempDir() + "c_api_document.kv";
-  ASSERT_EQ(snapkv_prefix_save(prefix, path.c_str(), 0, error_, sizeof error_), SNAPKV_OK)
+  ASSERT_EQ(snapkv_prefix_save(prefix, path.c_str(), error_, sizeof error_), SNAPKV_OK)
       << error_;
   snapkv_prefix* loaded = snapkv_prefix_load(model_, path.c_str(), error_, sizeof error_);
   ASSERT_NE(loaded, nullptr) << error_;

@@ -126,14 +126,12 @@ TEST_P(HybridTest, APrefixComesBackFromAFile) {
   const std::string path = dir / "prefix.kv";
   std::vector<int32_t> tokens = text(400, 1);
   tokens[199] = kEndOfMessage;
-  for (const int level : {0, 3}) {
-    prefix_of(tokens)->save(path, DType::f32, "", level);
-    const auto loaded = KvPrefix::load(hybrid(), path);
-    EXPECT_EQ(loaded->last_cut(1000), 400);
-    EXPECT_EQ(loaded->last_cut(300), 200);
-    expect_goes_on(loaded, 400, joined(tokens, text(40, 2)));
-    expect_goes_on(loaded, 200, joined({tokens.begin(), tokens.begin() + 210}, text(40, 2)));
-  }
+  prefix_of(tokens)->save(path, DType::f32);
+  const auto loaded = KvPrefix::load(hybrid(), path);
+  EXPECT_EQ(loaded->last_cut(1000), 400);
+  EXPECT_EQ(loaded->last_cut(300), 200);
+  expect_goes_on(loaded, 400, joined(tokens, text(40, 2)));
+  expect_goes_on(loaded, 200, joined({tokens.begin(), tokens.begin() + 210}, text(40, 2)));
 }
 
 TEST_P(HybridTest, ASessionComesBackFromAFile) {

@@ -331,27 +331,21 @@ TEST(KvPrefixFile, APromptThatBeginsWithItIsWhatItIsWithout) {
   tokens.insert(tokens.end(), 40, 9);
   for (const char* name : {"tiny-f32", "gemma3", "llama4-chunks"}) {
     const auto model = load_model(name);
-    for (const auto& [type, level] : std::vector<std::pair<DType, int>>{{DType::f16, 0},
-                                                                        {DType::f16, 3},
-                                                                        {DType::f32, 0},
-                                                                        {DType::q8_0, 0},
-                                                                        {DType::q8_0, 9}}) {
+    for (const DType type : {DType::f16, DType::f32, DType::q8_0}) {
       if (type == DType::q8_0 && model->info().head_dim % 32 != 0) continue;
-      SCOPED_TRACE(std::string(name) + " " + std::string(snapkv::name(type)) + " " +
-                   std::to_string(level));
+      SCOPED_TRACE(std::string(name) + " " + std::string(snapkv::name(type)));
       const SessionOptions options = options_of("snapkv");
-      read_prefix(model, options, first)->save(path, type, "notes", level);
+      read_prefix(model, options, first)->save(path, type, "notes");
       const SavedPrefix saved = describe_prefix(path);
       EXPECT_EQ(saved.notes, "notes");
       EXPECT_EQ(saved.type, type);
       EXPECT_EQ(saved.tokens, first);
       EXPECT_EQ(saved.fingerprint, model->fingerprint());
       const auto prefix = KvPrefix::load(model, path);
-      EXPECT_EQ(prefix->decoded_bytes(), level > 0 ? prefix->bytes() / model->info().n_layer : 0);
       Session whole(model, options), shared(model, options);
       whole.prefill(tokens);
       shared.prefill(tokens, {.prefix = prefix, .n_from_prefix = 230});
-      prefix->save(copy, type, "", 3 - level % 2 * 3);  // converts one kind into the other
+      prefix->save(copy, type);
       Session again(model, options);
       again.prefill(tokens, {.prefix = KvPrefix::load(model, copy), .n_from_prefix = 230});
       EXPECT_TRUE(
@@ -369,11 +363,11 @@ TEST(KvPrefixFile, APromptThatBeginsWithItIsWhatItIsWithout) {
   }
 }
 
-void expect_damage_found(int zstd_level) {
+TEST(KvPrefixFile, EveryDamageIsAnError) {
   const std::string path = ::testing::TempDir() + "damaged.kv";
   const auto model = load_model("tiny-f32");
   const SessionOptions options = options_of("snapkv");
-  read_prefix(model, options, ids(100, 1))->save(path, DType::q8_0, "", zstd_level);
+  read_prefix(model, options, ids(100, 1))->save(path, DType::q8_0);
   EXPECT_TRUE(is_prefix_file(path));
   std::string whole;
   {
@@ -410,9 +404,6 @@ void expect_damage_found(int zstd_level) {
   }
   EXPECT_EQ(n_found_whole, 0);
 }
-
-TEST(KvPrefixFile, EveryDamageIsAnError) { expect_damage_found(0); }
-TEST(KvPrefixFile, EveryDamageOfFramesIsAnError) { expect_damage_found(3); }
 
 TEST(KvPrefixFile, IsOfItsModel) {
   const std::string path = ::testing::TempDir() + "other.kv";

@@ -27,6 +27,7 @@
 #include "format/gguf.h"
 #include "tests/backend/op_test_util.h"
 #include "tests/format/block_type_cases.h"
+#include "tests/support/fnv1a.h"
 
 namespace snapkv::test {
 namespace {
@@ -42,14 +43,6 @@ TEST(BlockTypesTable, HasEveryType) {
               1)
         << name(t);
   }
-}
-
-uint64_t fnv1a(const void* data, size_t n) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < n; ++i) {
-    hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
-  }
-  return hash;
 }
 
 std::string hex(uint64_t hash) { return fmt::format("{:#018x}", hash); }
@@ -106,7 +99,7 @@ TEST_P(BlockTypes, GgmlValues) {
   const TypeCase& c = GetParam();
   const std::vector<char> blocks = random_blocks(c);
   const std::vector<float> values = to_f32_values(blocks.data(), c.dtype, kValues);
-  EXPECT_EQ(hex(fnv1a(values.data(), values.size() * sizeof(float))), hex(c.ggml_values));
+  EXPECT_EQ(hex(fnv1a(std::as_bytes(std::span(values)))), hex(c.ggml_values));
 
   const char* folder = std::getenv("SNAPKV_GGML_VALUES");
   if (folder == nullptr) return;
@@ -167,7 +160,7 @@ TEST_P(BlockTypes, RandomModelHasTheSameBytesOnEveryMachine) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
   std::filesystem::remove(path);
-  EXPECT_EQ(hex(fnv1a(bytes.data(), bytes.size())), hex(GetParam().random_model));
+  EXPECT_EQ(hex(fnv1a(std::as_bytes(std::span(bytes)))), hex(GetParam().random_model));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ test('a document answers in every way', async () => {
   assert.ok(pieces.length > 1);
   assert.ok(answer.stats.compression > 1);
   const file = path.join(folder, 'book.kv');
-  await document.save(file, {zstdLevel: 1});
+  await document.save(file);
   const loaded = await model.loadDocument(file);
   assert.match(await loaded.ask(QUESTION, {kvBudget: 128}), /48213/);
   const session = await loaded.session(QUESTION, {kvBudget: 128});

@@ -192,7 +192,7 @@ TEST(DocumentStore, OpensDocumentsWithEveryRow) {
   Prefill prefill(prompt);
   while (!prefill.step()) {
   }
-  prefill.take_prefix()->save(path, DType::q8_0, document_notes({}, "", "mine"), 3);
+  prefill.take_prefix()->save(path, DType::q8_0, document_notes({}, "", "mine"));
   DocumentStore store(model);
   const auto document = store.open(path);
   EXPECT_TRUE(document->file.keeps_all);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/stop_check.h"
 #include "chat/document.h"
 #include "server/scheduler/request_plan.h"
 #include "snapkv/prefill.h"
@@ -183,24 +184,6 @@ TEST(Scheduler, DocumentsCountAsPartOfThePrompt) {
   }
 }
 
-TEST(Scheduler, ALayerThatIsDecodedIsPartOfThePlan) {
-  Scheduler scheduler(model(), options_of());
-  Request document = request_of(long_text(300));
-  document.keeps_all = true;
-  size_t plain = 0;
-  for (const int level : {0, 3}) {
-    const std::string path = ::testing::TempDir() + "level-" + std::to_string(level) + ".kv";
-    document.zstd_level = level;
-    ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, kNotes)).failure);
-    Request question = request_of("and so on?");
-    question.document = scheduler.documents().open(path);
-    const size_t bytes = plan_request(*model(), question).reading_bytes;
-    const size_t layer = question.document->rows->bytes() / model()->info().n_layer;
-    if (level == 0) plain = bytes;
-    EXPECT_EQ(bytes, plain + (level > 0 ? layer : 0));
-  }
-}
-
 TEST(Scheduler, ProgressAndSlotsCountTheDocument) {
   Scheduler scheduler(model(), options_of());
   for (const bool keeps_all : {false, true}) {
@@ -231,11 +214,18 @@ TEST(Scheduler, ProgressAndSlotsCountTheDocument) {
 
 constexpr int kSlowWords = 300;
 
-/// Begins a snapshot that takes much longer than a decode step, because of its compression level.
-std::shared_ptr<RequestUpdates> begin_slow_snapshot(Scheduler& scheduler, const std::string& path) {
+/// While it exists, a file takes 50 ms for each layer.
+class SlowWriting {
+  StopCheck pauses_{[] {
+    std::this_thread::sleep_for(50ms);
+    return false;
+  }};
+};
+
+/// Begins a snapshot, which SlowWriting makes take much longer than a decode step.
+std::shared_ptr<RequestUpdates> begin_snapshot(Scheduler& scheduler, const std::string& path) {
   Request document = request_of(long_text(kSlowWords));
   document.keeps_all = true;
-  document.zstd_level = kMostZstdLevel;
   auto updates = scheduler.make_snapshot(document, path, kNotes);
   std::optional<Update> update;
   do {
@@ -254,12 +244,13 @@ size_t bytes_being_written(const Scheduler& scheduler) {
 }
 
 TEST(Scheduler, AnswersFlowWhileASnapshotIsWritten) {
+  const SlowWriting slow;
   const std::string path = ::testing::TempDir() + "slow.kv";
   Scheduler scheduler(model(), options_of());
   Request endless = request_of(long_text(10), -1);
   endless.ignore_eos = true;
   const auto stream = scheduler.submit(endless);
-  const auto snapshot = begin_slow_snapshot(scheduler, path);
+  const auto snapshot = begin_snapshot(scheduler, path);
   const size_t promised = bytes_being_written(scheduler);
   const int64_t n_before = scheduler.stats().n_decode_steps;
   for (int i = 0; i < 10'000 && scheduler.stats().n_decode_steps < n_before + 5; ++i) {
@@ -294,14 +285,15 @@ TEST(Scheduler, ASnapshotThatCannotBeWrittenFailsAlone) {
 }
 
 TEST(Scheduler, ASchedulerThatEndsLeavesWholeFilesOnly) {
+  const SlowWriting slow;
   const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "ends";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   std::vector<std::shared_ptr<RequestUpdates>> generations;
   {
     Scheduler scheduler(model(), options_of());
-    generations.push_back(begin_slow_snapshot(scheduler, folder / "first.kv"));
-    generations.push_back(begin_slow_snapshot(scheduler, folder / "second.kv"));
+    generations.push_back(begin_snapshot(scheduler, folder / "first.kv"));
+    generations.push_back(begin_snapshot(scheduler, folder / "second.kv"));
   }
   int n_written = 0;
   for (const auto& updates : generations) {

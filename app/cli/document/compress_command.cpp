@@ -47,7 +47,6 @@ struct CompressSettings {
   std::string long_mode = "refuse";
   bool keep_full = false;
   uint64_t full_limit = chat::kFullLimit;
-  int zstd_level = 0;
 };
 
 void add_options(CLI::App& app, CompressSettings& s) {
@@ -67,15 +66,6 @@ void add_options(CLI::App& app, CompressSettings& s) {
       ->transform(byte_size(0))
       ->type_name("SIZE")
       ->default_str("1GiB");
-  app.add_option(
-         "--zstd", s.zstd_level,
-         fmt::format("Compress the file with zstd of level 1 to {}, {} where none is given: "
-                     "a little smaller, slower to read",
-                     kMostZstdLevel, chat::kZstdLevel))
-      ->check(whole_number(1, kMostZstdLevel))
-      ->expected(0, 1)
-      ->default_str(std::to_string(chat::kZstdLevel))  // the value of --zstd alone
-      ->type_name("LEVEL");
   add_context_option(app, s.n_ctx, "document, question and answer");
   app.add_option("--long", s.long_mode,
                  "What is done with a document longer than the context: first stores as much of "
@@ -214,9 +204,9 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   const double seconds = timer.seconds();
   progress.clear();
   if (keeps_all) {
-    prefill.take_prefix()->save(s.output, stored_kv_type(model->info()), notes, s.zstd_level);
+    prefill.take_prefix()->save(s.output, stored_kv_type(model->info()), notes);
   } else {
-    session.save(s.output, notes, s.zstd_level);
+    session.save(s.output, notes);
   }
   write_stderr(summary(s, session, keeps_all, seconds));
   return 0;

@@ -28,7 +28,7 @@ constexpr size_t kMemoryShare = 4;
 uint64_t key_of(const ModelOptions& options, const SessionOptions& session) {
   constexpr std::string_view kHarmless[] = {"model", "device", "weights", "n_threads",
                                             "check_tensors", "draft_model"};
-  Fnv1a hash;
+  Hash64 hash;
   for (const OptionInfo& info : model_option_table().infos()) {
     if (std::find(std::begin(kHarmless), std::end(kHarmless), info.name) != std::end(kHarmless)) {
       continue;
@@ -98,7 +98,7 @@ void DocumentRows::set_document(std::vector<int32_t> tokens) {
   document_ = std::move(tokens);
   path_.reset();
   if (is_off || model_->on_device() || std::ssize(document_) < kLeastStored) return;
-  Fnv1a key;
+  Hash64 key;
   key.add(model_->fingerprint());
   key.add(options_key_);
   key.add(name(stored_kv_type(model_->info())));
@@ -162,7 +162,7 @@ void DocumentRows::save(const KvPrefix& rows) {
       return note("is not stored for further questions: the disk has too little room");
     }
     folder_.remove_abandoned();
-    rows.save(*path_, type, stored_notes(name_), /*zstd_level=*/0, n_tokens);
+    rows.save(*path_, type, stored_notes(name_), n_tokens);
     std::error_code error;
     note(
         fmt::format("is stored for further questions, in {} (--no-store does not; snapkv "

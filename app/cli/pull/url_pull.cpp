@@ -55,7 +55,7 @@ UrlFile ask_for(HttpClient& client, const std::string& url, const std::string& n
       url, 0, 1,
       [&](const HttpReply& begun) {
         file.bytes = length_of(begun);
-        Fnv1a state;
+        Hash64 state;
         state.add(url + "\n" + begun.header("etag") + "\n" + begun.header("last-modified"));
         state.add(file.bytes);
         file.state = state.value();

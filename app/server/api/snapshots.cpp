@@ -40,17 +40,6 @@ bool names_policy(const Fields& body) {
   return kv != nullptr && Fields(*kv, "kv.").has("policy");
 }
 
-/// Reads `zstd`: true, false, or a level.
-int read_zstd_level(const Fields& body) {
-  const Json* value = body.find("zstd");
-  if (value == nullptr) return 0;
-  if (value->is_boolean()) return value->get<bool>() ? chat::kZstdLevel : 0;
-  if (!value->is_number()) {
-    body.refuse("zstd", fmt::format("true, false or a level from 1 to {}", kMostZstdLevel), *value);
-  }
-  return static_cast<int>(*body.whole("zstd", 1, kMostZstdLevel));
-}
-
 /// What a snapshot was made of. Reads no rows, and leaves open what requests use.
 chat::DocumentFile read_snapshot_file(const ApiContext& context, const std::string& path) {
   if (const auto open = context.engine.documents().find(path)) return open->file;
@@ -132,7 +121,6 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   Json with_policy = json;
   if (!keeps_all && !names_policy(body)) with_policy["kv"]["policy"] = kDocumentPolicy;
   snapshot.request = read_request(Fields(with_policy), context, "snapshot-");
-  snapshot.request.zstd_level = read_zstd_level(body);
   chat::DocumentForm form;
   if (const auto& tmpl = context.options.chat_template) {
     form.template_source = tmpl->source();

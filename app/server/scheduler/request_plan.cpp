@@ -86,9 +86,6 @@ RequestPlan plan_with(const Model& model, const Request& request, int64_t n_own)
     layer = std::max(layer, kv_layer_bytes(info, request.session.kv_type, il, n_prompt));
   }
   plan.reading_bytes += n > 1 ? std::max(memory.kv_scratch, layer) : memory.kv_scratch;
-  if (request.document && request.document->rows) {
-    plan.reading_bytes += request.document->rows->decoded_bytes();
-  }
   if (request.scores_prompt) plan.reading_bytes += kScoredRows * logits;
   if (request.read) plan.reading_bytes = 0;  // the rows are loaded as they are kept
   plan.prefix_bytes = KvPrefix::bytes_for(info, request.session, n_prompt);

@@ -31,10 +31,9 @@ std::optional<Failure> SnapshotWriter::write_file(const Job& job) {
   try {
     documents_.forget(job.snapshot_path);
     if (job.document) {
-      job.document->save(job.snapshot_path, stored_kv_type(model_->info()), job.snapshot_notes,
-                         job.request.zstd_level);
+      job.document->save(job.snapshot_path, stored_kv_type(model_->info()), job.snapshot_notes);
     } else {
-      job.sessions[0]->save(job.snapshot_path, job.snapshot_notes, job.request.zstd_level);
+      job.sessions[0]->save(job.snapshot_path, job.snapshot_notes);
     }
   } catch (const std::exception& e) {
     return Failure{failure_kind(e), failure_text(e)};

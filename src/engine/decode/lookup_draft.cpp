@@ -18,10 +18,8 @@ int64_t count_alike(const std::vector<int32_t>& text, int64_t end, int64_t other
 }  // namespace
 
 size_t LookupDraft::Places::slot_of(const std::vector<int32_t>& text, int64_t end) const {
-  Fnv1a hash;
-  for (int64_t i = end - n_; i < end; ++i) hash.add(text[i]);
   const size_t mask = ends_.size() - 1;
-  const uint64_t value = hash.value();
+  const uint64_t value = hash64(std::as_bytes(std::span(text).subspan(end - n_, n_)));
   for (size_t slot = (value ^ value >> 32) & mask;; slot = (slot + 1) & mask) {
     if (ends_[slot] == 0 || count_alike(text, end, ends_[slot], n_) == n_) return slot;
   }

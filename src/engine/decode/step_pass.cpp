@@ -152,7 +152,7 @@ class BackendStep {
 /// the step's ops receive.
 uint64_t step_shape(const StepPass& pass, const Tensor& x, const Tensor& logits) {
   const std::span<Session::Impl* const> sessions = pass.sessions;
-  Fnv1a hash;
+  Hash64 hash;
   hash.add(reinterpret_cast<uintptr_t>(x.data));
   hash.add(reinterpret_cast<uintptr_t>(logits.data));
   hash.add(reinterpret_cast<uintptr_t>(sessions[0]->decode_buffers.data()));

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/stop_check.h"
-#include "engine/files/zstd_frame.h"
 #include "snapkv/model_files.h"
 
 namespace snapkv {
@@ -55,7 +54,7 @@ CacheStart read_start(std::span<const std::byte> bytes, const std::string& path)
   std::copy_n(bytes.begin(), std::min(bytes.size(), sizeof(start)),
               reinterpret_cast<std::byte*>(&start));
   const std::string_view magic(start.magic, sizeof(start.magic));
-  if (magic != kMagic && begins_as_cache(magic)) {
+  if (begins_as_cache(magic) && (magic != kMagic || start.version < kCacheVersion)) {
     fail(ErrorCode::kBadModel,
          "'{}' was written by an older version of snapkv, whose saved caches cannot be read any "
          "more: make it again",
@@ -85,30 +84,26 @@ void check_zeros(std::span<const std::byte> bytes, const std::string& path) {
 
 }  // namespace
 
-uint64_t block_checksum(std::span<const std::byte> stored) {
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
+uint64_t block_checksum(std::span<const std::byte> bytes) {
+  Hash64 hash;
   do {
     check_stop("reading the cache");
-    const auto now = stored.first(std::min(stored.size(), kHashedAtOnce));
-    XXH3_64bits_update(&state, now.data(), now.size());
-    stored = stored.subspan(now.size());
-  } while (!stored.empty());
-  return XXH3_64bits_digest(&state);
+    const auto now = bytes.first(std::min(bytes.size(), kHashedAtOnce));
+    hash.add(now);
+    bytes = bytes.subspan(now.size());
+  } while (!bytes.empty());
+  return hash.value();
 }
 
 uint64_t ends_checksum(std::span<const std::byte> bytes, size_t table_at) {
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  XXH3_64bits_update(&state, bytes.data(), sizeof(CacheStart));
-  const auto end = bytes.subspan(table_at, bytes.size() - sizeof(uint64_t) - table_at);
-  XXH3_64bits_update(&state, end.data(), end.size());
-  return XXH3_64bits_digest(&state);
+  Hash64 hash;
+  hash.add(bytes.first(sizeof(CacheStart)));
+  hash.add(bytes.subspan(table_at, bytes.size() - sizeof(uint64_t) - table_at));
+  return hash.value();
 }
 
-CacheFileWriter::CacheFileWriter(const std::string& path, CacheContents contents, int zstd_level)
-    : file_((check_zstd_level(zstd_level), check_cache_path(path), path), /*overwrite=*/true),
-      level_(zstd_level) {
+CacheFileWriter::CacheFileWriter(const std::string& path, CacheContents contents)
+    : file_((check_cache_path(path), path), /*overwrite=*/true) {
   std::copy(std::begin(kCacheMagic), std::end(kCacheMagic), start_.magic);
   start_.version = kCacheVersion;
   start_.contents = contents;
@@ -121,20 +116,11 @@ void CacheFileWriter::block(std::string_view kind, std::span<const std::byte> by
   end();
 }
 
-void CacheFileWriter::layer_block(std::string_view kind, int il, size_t most,
+void CacheFileWriter::layer_block(std::string_view kind, int il,
                                   const std::function<void(const ByteSink&)>& save) {
   check_stop("saving the cache");
   begin(kind, il);
-  if (level_ == 0) {
-    save([this](std::span<const std::byte> bytes) { store(bytes); });
-    return end();
-  }
-  std::vector<std::byte> all;
-  all.reserve(most);
-  save([&](std::span<const std::byte> part) { all.insert(all.end(), part.begin(), part.end()); });
-  store(make_zstd_frame(all, level_));
-  blocks_.back().is_frame = 1;
-  blocks_.back().bytes = all.size();
+  save([this](std::span<const std::byte> bytes) { store(bytes); });
   end();
 }
 
@@ -161,19 +147,17 @@ void CacheFileWriter::begin(std::string_view kind, int il) {
   std::copy(kind.begin(), kind.end(), block.kind);
   block.il = il;
   blocks_.push_back(block);
-  XXH3_64bits_reset(&hash_);
+  hash_ = Hash64();
 }
 
 void CacheFileWriter::store(std::span<const std::byte> bytes) {
-  XXH3_64bits_update(&hash_, bytes.data(), bytes.size());
+  hash_.add(bytes);
   file_.write(bytes);
-  blocks_.back().stored += bytes.size();
+  blocks_.back().bytes += bytes.size();
 }
 
 void CacheFileWriter::end() {
-  CacheBlock& block = blocks_.back();
-  if (block.is_frame == 0) block.bytes = block.stored;
-  block.checksum = XXH3_64bits_digest(&hash_);
+  blocks_.back().checksum = hash_.value();
 }
 
 void CacheFileWriter::align() {
@@ -209,14 +193,16 @@ CacheFile::CacheFile(std::span<const std::byte> bytes, std::string path, CacheCo
   uint64_t at = sizeof(start);
   for (const CacheBlock& block : blocks_) {
     const uint64_t begin = std::min(aligned_block(at), table_at);
-    if (block.stored > table_at - begin || block.is_frame > 1 ||
-        (block.is_frame == 0 && block.bytes != block.stored)) {
-      fail_damaged(path_, "{} has {} bytes stored as {}, and {} are left", name_of(block),
-                   block.bytes, block.stored, table_at - begin);
+    if (block.bytes > table_at - begin) {
+      fail_damaged(path_, "{} has {} bytes, and {} are left", name_of(block), block.bytes,
+                   table_at - begin);
+    }
+    if (block.unused != 0) {
+      fail_damaged(path_, "{} has {} in a field that is 0", name_of(block), block.unused);
     }
     check_zeros(bytes.subspan(at, begin - at), path_);
-    stored_.push_back(bytes.subspan(begin, block.stored));
-    at = begin + block.stored;
+    bytes_.push_back(bytes.subspan(begin, block.bytes));
+    at = begin + block.bytes;
   }
   if (aligned_block(at) != table_at) {
     fail_damaged(path_, "its blocks end at {} and their table begins at {}", at, table_at);
@@ -235,44 +221,30 @@ void CacheFile::expect(size_t i, std::string_view kind, int il) const {
        name_of(expected));
 }
 
-std::span<const std::byte> CacheFile::checked(size_t i) const {
+std::span<const std::byte> CacheFile::bytes(size_t i) const {
   std::call_once(hashed_[i], [&] {
-    if (block_checksum(stored_[i]) == blocks_[i].checksum) return;
+    if (block_checksum(bytes_[i]) == blocks_[i].checksum) return;
     fail_damaged(path_, "the checksum of {} is wrong", name_of(blocks_[i]));
   });
-  return stored_[i];
+  return bytes_[i];
 }
 
-std::span<const std::byte> CacheFile::plain(size_t i) const {
-  if (blocks_[i].is_frame != 0) fail_damaged(path_, "{} is a zstd frame", name_of(blocks_[i]));
-  return checked(i);
-}
-
-std::span<const std::byte> CacheFile::content(size_t i, uint64_t most, Buffer& memory) const {
-  const CacheBlock& block = blocks_[i];
-  if (block.bytes > most) {
-    fail_damaged(path_, "{} has {} bytes, expected {} at most", name_of(block), block.bytes, most);
-  }
-  const std::span<const std::byte> stored = checked(i);
-  if (block.is_frame == 0) return stored;
-  memory = Buffer();  // frees the old memory before allocating new
-  memory = decode_zstd_frame(stored, block.bytes, path_, name_of(block));
-  return {static_cast<const std::byte*>(memory.data()), memory.bytes()};
-}
-
-SavedState CacheFile::state(size_t i, int il, const LayerState& state, int64_t n,
-                            Buffer& memory) const {
+SavedState CacheFile::state(size_t i, int il, const LayerState& state, int64_t n) const {
   expect(i, state.kind(), il);
-  return {content(i, state.most_saved_bytes(n), memory), n,
-          fmt::format("'{}': layer {}", path_, il)};
+  const uint64_t most = state.most_saved_bytes(n);
+  if (blocks_[i].bytes > most) {
+    fail_damaged(path_, "{} has {} bytes, expected {} at most", name_of(blocks_[i]),
+                 blocks_[i].bytes, most);
+  }
+  return {bytes(i), n, fmt::format("'{}': layer {}", path_, il)};
 }
 
 void CacheFile::check_all() const {
-  for (size_t i = 0; i < n_blocks(); ++i) checked(i);
+  for (size_t i = 0; i < n_blocks(); ++i) bytes(i);
 }
 
 FieldReader::FieldReader(const CacheFile& file, size_t i, std::string_view kind)
-    : file_(file), in_((file.expect(i, kind), file.plain(i)), file.path()) {}
+    : file_(file), in_((file.expect(i, kind), file.bytes(i)), file.path()) {}
 
 int64_t FieldReader::number(const char* field, int64_t least, int64_t most) {
   const auto value = in_.read<int64_t>(field);

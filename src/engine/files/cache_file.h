@@ -3,9 +3,6 @@
 // docs/session-file.md has the layout.
 #pragma once
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,6 +17,7 @@
 #include "base/atomic_file.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "cache/layer_state.h"
 #include "format/byte_reader.h"
 #include "snapkv/engine.h"
@@ -39,16 +37,15 @@ struct CacheStart {
   CacheContents contents;
 };
 inline constexpr char kCacheMagic[8] = {'S', 'N', 'A', 'P', 'K', 'V', 'C', '\n'};
-inline constexpr uint32_t kCacheVersion = 1;
+inline constexpr uint32_t kCacheVersion = 2;
 
 /// An entry of the table that follows the blocks.
 struct CacheBlock {
   char kind[8];       // padded with zeros
   int32_t il;         // layer, -1: of all
-  uint32_t is_frame;  // 1: stored as a zstd frame, 0: as it is
-  uint64_t stored;    // bytes in the file
-  uint64_t bytes;     // of the content
-  uint64_t checksum;  // XXH3, 64 bits, of the stored bytes
+  uint32_t unused;    // 0
+  uint64_t bytes;
+  uint64_t checksum;  // XXH3, 64 bits
 };
 
 /// The last bytes of a file.
@@ -72,20 +69,19 @@ template <typename... Args>
 }
 
 /// XXH3, 64 bits, of a block.
-uint64_t block_checksum(std::span<const std::byte> stored);
+uint64_t block_checksum(std::span<const std::byte> bytes);
 /// The same of a file's CacheStart, its table and the number of blocks.
 uint64_t ends_checksum(std::span<const std::byte> bytes, size_t table_at);
 
 class CacheFileWriter {
  public:
-  /// The file replaces only an empty one or a saved cache. Throws as check_zstd_level(),
-  /// check_cache_path() and AtomicFile do.
-  CacheFileWriter(const std::string& path, CacheContents contents, int zstd_level);
+  /// The file replaces only an empty one or a saved cache. Throws as check_cache_path() and
+  /// AtomicFile do.
+  CacheFileWriter(const std::string& path, CacheContents contents);
 
   void block(std::string_view kind, std::span<const std::byte> bytes);
-  /// A block of layer il, of `most` bytes at most, which `save` gives to a sink piece by piece. The
-  /// whole block is in memory only with zstd.
-  void layer_block(std::string_view kind, int il, size_t most,
+  /// A block of layer il, which `save` gives to a sink piece by piece.
+  void layer_block(std::string_view kind, int il,
                    const std::function<void(const ByteSink&)>& save);
   /// Writes the table and gives the file its name.
   void finish();
@@ -98,9 +94,8 @@ class CacheFileWriter {
 
   AtomicFile file_;
   CacheStart start_ = {};
-  int level_;  // 0: no frames
   std::vector<CacheBlock> blocks_;
-  XXH3_state_t hash_;  // of the current block
+  Hash64 hash_;  // of the current block
 };
 
 /// The blocks of a file. No field is trusted: every error is kBadModel and names the file.
@@ -115,22 +110,18 @@ class CacheFile {
   const CacheBlock& block(size_t i) const { return blocks_[i]; }
   /// Throws unless block i is of this kind and layer.
   void expect(size_t i, std::string_view kind, int il = -1) const;
-  /// The bytes of block i, which is not a frame. The first call compares the checksum.
-  std::span<const std::byte> plain(size_t i) const;
-  /// The bytes of block i, which must not be more than `most`; a frame is decoded into `memory`.
-  std::span<const std::byte> content(size_t i, uint64_t most, Buffer& memory) const;
+  /// The bytes of block i. The first call compares the checksum.
+  std::span<const std::byte> bytes(size_t i) const;
   /// Block i as a saved state of layer il after n tokens, checked to be of the kind of `state` and
-  /// not larger than it can be. A frame is decoded into `memory`.
-  SavedState state(size_t i, int il, const LayerState& state, int64_t n, Buffer& memory) const;
+  /// not larger than it can be.
+  SavedState state(size_t i, int il, const LayerState& state, int64_t n) const;
   /// Compares the checksum of every block.
   void check_all() const;
 
  private:
-  std::span<const std::byte> checked(size_t i) const;
-
   std::string path_;
   std::vector<CacheBlock> blocks_;
-  std::vector<std::span<const std::byte>> stored_;
+  std::vector<std::span<const std::byte>> bytes_;
   std::unique_ptr<std::once_flag[]> hashed_;
 };
 

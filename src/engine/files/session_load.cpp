@@ -112,7 +112,7 @@ class Loader {
     LogitRows rows(s_.backend(), s_.info().n_vocab);
     const std::span<float> logits = rows.values();
     blocks_.expect(2, "logits");
-    copy(blocks_.plain(2), std::as_writable_bytes(logits), "logits");
+    copy(blocks_.bytes(2), std::as_writable_bytes(logits), "logits");
     for (size_t i = 0; i < logits.size(); ++i) {
       if (!std::isfinite(logits[i])) fail_damaged(blocks_.path(), "logits[{}] is not finite", i);
     }
@@ -124,7 +124,7 @@ class Loader {
     for (int il = 0; il < s_.info().n_layer; ++il) {
       check_stop("reading the cache");
       auto layer = make_state(s_.architecture().layer_spec(il).state, s_.meter, s_.options.kv_type);
-      layer->load(s_.backend(), blocks_.state(next_++, il, *layer, file_.saved.n_past, memory_),
+      layer->load(s_.backend(), blocks_.state(next_++, il, *layer, file_.saved.n_past),
                   s_.options.decode_reserve);
       layers.push_back(std::move(layer));
       if (ring_ && ring_.has_layer(il)) load_queries(il);
@@ -157,7 +157,7 @@ class Loader {
     const LayerSpec& layer = s_.architecture().layer_spec(il);
     std::vector<std::byte> q(file_.n_queries * layer.n_q() * sizeof(float));
     blocks_.expect(next_, "queries", il);
-    copy(blocks_.content(next_++, q.size(), memory_), q, "queries");
+    copy(blocks_.bytes(next_++), q, "queries");
     const Buffer device = s_.backend().allocate(q.size(), "queries of a saved session");
     s_.backend().upload(device.data(), q.data(), q.size());
     ring_.fill(s_.backend(), il,
@@ -168,7 +168,6 @@ class Loader {
   const CacheFile& blocks_;
   const SessionFile& file_;
   size_t next_ = kSessionBlocks;  // the next layer's block
-  Buffer memory_;                 // of a decoded one
   QueryRing ring_;
 };
 

@@ -30,11 +30,11 @@ FieldWriter session_fields(const Session::Impl& s) {
 
 void save_layer(const Session::Impl& s, int il, CacheFileWriter& out) {
   const LayerState& layer = *s.layers[il];
-  out.layer_block(layer.kind(), il, layer.saved_bytes(),
+  out.layer_block(layer.kind(), il,
                   [&](const ByteSink& sink) { layer.save(s.backend(), sink); });
   if (!s.queries || s.queries.size() == 0 || !s.queries.has_layer(il)) return;
   const Buffer q = s.queries.last(s.backend(), il, s.queries.size());
-  out.layer_block("queries", il, q.bytes(), [&](const ByteSink& sink) {
+  out.layer_block("queries", il, [&](const ByteSink& sink) {
     std::vector<std::byte> bytes(q.bytes());
     s.backend().download(bytes.data(), q.data(), q.bytes());
     sink(bytes);
@@ -43,7 +43,7 @@ void save_layer(const Session::Impl& s, int il, CacheFileWriter& out) {
 
 }  // namespace
 
-void Session::save(const std::string& path, std::string_view notes, int zstd_level) const {
+void Session::save(const std::string& path, std::string_view notes) const {
   Impl* const self = &state();
   const SessionsInUse in_use({&self, 1}, "save");
   const Impl& s = *self;
@@ -53,7 +53,7 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
          "save: with {} a session has uncompressed rows, which are not part of its file",
          OptionName(s.keeps_all_option()));
   }
-  CacheFileWriter out(path, CacheContents::session, zstd_level);
+  CacheFileWriter out(path, CacheContents::session);
   write_head(out, {s.model->fingerprint(), model_label(s.info()), std::string(notes),
                    s.options.kv_type, s.n_ctx, s.n_past});
   out.block("session", session_fields(s).bytes());

@@ -193,7 +193,6 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
     memory.hidden_states = read.hidden_states;
     memory.activations = read.activations;
     memory.packed_weights = read.packed_weights;
-    memory.kv_scratch += options.prefix->decoded_bytes();
   }
   if (!plan.packed) memory.packed_weights = 0;
   if (makes_prefix) {

@@ -49,7 +49,7 @@ SavedPrefix read_prefix_file(const CacheFile& file) {
   SavedPrefix saved;
   static_cast<SavedCache&>(saved) = read_head(file);
   file.expect(1, "tokens");
-  const auto tokens = file.plain(1);
+  const auto tokens = file.bytes(1);
   if (tokens.size() != saved.n_past * sizeof(int32_t)) {
     fail(ErrorCode::kBadModel, "'{}': {} bytes are not those of {} tokens", file.path(),
          tokens.size(), saved.n_past);
@@ -112,17 +112,6 @@ KvPrefix::Shared KvPrefix::shared(int64_t n_tokens) const {
     shared.bytes += impl_->shared_marks(n_tokens).size() * bytes;
   }
   return shared;
-}
-
-size_t KvPrefix::decoded_bytes() const {
-  const bool has_frames = impl_->file && impl_->file->blocks.block(kPrefixBlocks).is_frame != 0;
-  if (!has_frames) return 0;
-  size_t largest = 0;  // layers are decoded one after the other
-  for (int il = 0; il < impl_->model->info().n_layer; ++il) {
-    const StateShape& shape = Impl::layer_spec(*impl_->model, il).state;
-    largest = std::max(largest, shape.bytes(impl_->type, std::ssize(impl_->tokens)));
-  }
-  return largest;
 }
 
 size_t KvPrefix::bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens) {
@@ -282,8 +271,7 @@ void KvPrefix::Impl::File::with_layer(const StateShape& shape, int il,
   check_stop("reading the rows");
   KvMeter of_this;
   const std::unique_ptr<LayerState> layer = make_prefix_state(shape, of_this, saved.type);
-  Buffer memory;
-  const SavedState state = blocks.state(kPrefixBlocks + il, il, *layer, saved.n_past, memory);
+  const SavedState state = blocks.state(kPrefixBlocks + il, il, *layer, saved.n_past);
   layer->borrow(state);
   const RowState* const rows = layer->as_rows();
   for (const int32_t n : rows != nullptr ? rows->n_rows() : std::vector<int32_t>()) {
@@ -371,7 +359,7 @@ std::shared_ptr<const KvPrefix> PrefixMaker::finish() {
   return std::make_shared<KvPrefix>(std::move(making_));
 }
 
-void KvPrefix::save(const std::string& path, DType type, std::string_view notes, int zstd_level,
+void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
                     int64_t n_tokens) const {
   const ModelInfo& info = impl_->model->info();
   validate_kv_type(type, info);
@@ -382,7 +370,7 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
   if (backend.is_device()) {
     fail(ErrorCode::kUsage, "rows in a GPU's memory can't be saved: that is for the CPU");
   }
-  CacheFileWriter out(path, CacheContents::all_rows, zstd_level);
+  CacheFileWriter out(path, CacheContents::all_rows);
   write_head(out, {impl_->model->fingerprint(), model_label(info), std::string(notes), type,
                    impl_->n_ctx, std::ssize(tokens)});
   out.block("tokens", std::as_bytes(tokens));
@@ -402,7 +390,7 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
         }
       });
     }
-    out.layer_block(converted->kind(), il, converted->saved_bytes(),
+    out.layer_block(converted->kind(), il,
                     [&](const ByteSink& sink) { converted->save(backend, sink); });
   }
   out.finish();

@@ -56,9 +56,8 @@ struct KvPrefix::Impl {
   static const LayerSpec& layer_spec(const Model& model, int il) {
     return model.impl_->architecture->layer_spec(il);
   }
-  /// Appends the rows of tokens [begin, end) of layer il to `layer`, which must have room. A layer
-  /// stored as a zstd frame is decoded for it. The first call for a layer of a file compares its
-  /// checksum. Throws Error{kBadModel}.
+  /// Appends the rows of tokens [begin, end) of layer il to `layer`, which must have room. The
+  /// first call for a layer of a file compares its checksum. Throws Error{kBadModel}.
   void append_to(RowState& layer, int il, int64_t begin, int64_t end) const;
   /// Makes `state`, of layer il, what it was after n tokens: last_cut(n).
   void restore(RecurrentState& state, int il, int64_t n) const;

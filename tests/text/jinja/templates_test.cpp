@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "base/hash.h"
+#include "tests/support/fnv1a.h"
 #include "tests/text/jinja/render.h"
 
 namespace snapkv::test {
