@@ -111,40 +111,17 @@ void add_gauges(Families& families, const SchedulerStats& s) {
                    {"prefixes", static_cast<double>(s.bytes_prefixes)}});
 }
 
-double rate(int64_t n, double seconds) { return seconds > 0 ? number(n) / seconds : 0; }
-
-// Adds metrics with llama-server's names and meanings, for existing dashboards.
-void add_compatible(Families& families, const SchedulerStats& s) {
-  families.counter("llamacpp:prompt_tokens_total", "Number of prompt tokens processed.",
-                   number(s.n_prompt_tokens));
-  families.counter("llamacpp:prompt_seconds_total", "Prompt process time", s.prefill_seconds);
-  families.counter("llamacpp:tokens_predicted_total", "Number of generation tokens processed.",
-                   number(s.n_generated_tokens));
-  families.counter("llamacpp:tokens_predicted_seconds_total", "Predict process time",
-                   s.decode_seconds);
-  families.counter("llamacpp:n_decode_total", "Total number of llama_decode() calls",
-                   number(s.n_decode_steps));
-  families.gauge("llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.",
-                 rate(s.n_prompt_tokens, s.prefill_seconds));
-  families.gauge("llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.",
-                 rate(s.n_generated_tokens, s.decode_seconds));
-  families.gauge("llamacpp:requests_processing", "Number of requests processing.",
-                 s.n_reading + s.n_answering);
-  families.gauge("llamacpp:requests_deferred", "Number of requests deferred.", s.n_waiting);
-}
-
 }  // namespace
 
 Metrics::Metrics() : first_token_(kFirstToken), per_token_(kPerToken) {}
 
-std::string Metrics::text(const SchedulerStats& stats, bool compatible) const {
+std::string Metrics::text(const SchedulerStats& stats) const {
   Families families;
   add_counters(families, stats);
   add_gauges(families, stats);
   families.histogram("snapkv_first_token_seconds",
                      "Time from a request to the first token of its answer", first_token_);
   families.histogram("snapkv_token_seconds", "Time between two tokens of an answer", per_token_);
-  if (compatible) add_compatible(families, stats);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families.all());
   return out.str();

@@ -18,8 +18,8 @@ class Metrics {
   void observe_first_token(double seconds) { first_token_.Observe(seconds); }
   void observe_token(double seconds) { per_token_.Observe(seconds); }
 
-  /// `compatible`: adds llama-server's names to snapkv's.
-  std::string text(const SchedulerStats& stats, bool compatible) const;
+  /// In Prometheus' text format.
+  std::string text(const SchedulerStats& stats) const;
 
  private:
   prometheus::Histogram first_token_, per_token_;

@@ -233,8 +233,7 @@ void Service::add_state_routes() {
         [this](const httplib::Request&, httplib::Response& response) { answer_health(response); });
   }
   get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-    response.set_content(metrics_.text(context().engine.stats(), options_.compatible_metrics),
-                         "text/plain; version=0.0.4");
+    response.set_content(metrics_.text(context().engine.stats()), "text/plain; version=0.0.4");
   });
   const std::string policy = content_security_policy(options_.page);
   for (const char* path : {"/", "/index.html"}) {

@@ -21,8 +21,7 @@ namespace snapkv::server {
 
 struct ServiceOptions {
   std::vector<std::string> api_keys;
-  bool only_local = true;           ///< the server listens on a loopback address
-  bool compatible_metrics = false;  ///< adds llama-server's names
+  bool only_local = true;  ///< the server listens on a loopback address
   double ping_seconds = 30;
   std::string page;  ///< HTML at "/"; empty: a line of text
   RequestLog::Options log = {};
@@ -45,7 +44,7 @@ class Service {
   /// A request's body, which a handler may free when it has read it.
   struct Body {
     Json json;
-    BodyBudget::Share share = {};
+    BodyMemory::Share share = {};
   };
   using BodyHandler = std::function<void(const ApiContext&, Body& body, const httplib::Request&,
                                          httplib::Response&)>;

@@ -67,7 +67,6 @@ struct Tools {
   std::set<std::string> custom;  ///< those of chat completions whose input is a text
   std::string function;  ///< with Choice::required, the function that must be called; empty: any
   bool parallel = true;  ///< more than one call per answer is allowed
-  bool legacy = false;   ///< `functions`: calls are `function_call` of the message
   bool any_form = true;  ///< calls may also have the form of another template (call_forms.h)
 
   bool offered() const { return !list.empty() && choice != Choice::none; }

@@ -198,25 +198,24 @@ TEST_F(Agents, AllowedToolsAreTheOnlyOnes) {
   EXPECT_FALSE(has(request.prompt.chat.text, "\"name\": \"a\"")) << request.prompt.chat.text;
 }
 
-TEST_F(Agents, FunctionsAreTheOlderTools) {
-  const std::string body = R"({"messages": [{"role": "user", "content": "x"},
-    {"role": "assistant", "content": null, "function_call": {"name": "get", "arguments": "{}"}},
-    {"role": "function", "name": "get", "content": "sunny"}],
-    "functions": [{"name": "get", "parameters": {"type": "object"}}],
-    "function_call": {"name": "get"}})";
-  Exchange legacy = exchange(read_chat_completion, body);
-  const std::string& text = legacy.request.prompt.chat.text;
-  EXPECT_TRUE(has(text, "<tool_call>\n{\"name\": \"get\"")) << text;
-  EXPECT_TRUE(has(text, "tool\nsunny")) << text;
-  RequestUpdates updates;
-  push_answer(updates, {"<tool_call>\n{\"name\": \"get\", \"arguments\": {}}\n</tool_call>"});
-  while (!legacy.answers->complete()) {
-    (void)legacy.answers->take(*updates.next(std::chrono::milliseconds(0)));
+TEST_F(Agents, FunctionsAreAskedForAsTools) {
+  const std::pair<const char*, const char*> kOlder[] = {
+      {R"({"messages": [{"role": "user", "content": "x"}], "functions": [{"name": "get"}]})",
+       "'functions': functions are given as 'tools'"},
+      {R"({"messages": [{"role": "user", "content": "x"}], "function_call": {"name": "get"}})",
+       "'function_call': 'tool_choice' says which"},
+      {R"({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": null,
+        "function_call": {"name": "get", "arguments": "{}"}}]})",
+       "'messages[1].function_call': calls are in 'tool_calls'"},
+  };
+  for (const auto& [body, expected] : kOlder) {
+    try {
+      (void)read(read_chat_completion, body);
+      ADD_FAILURE() << body;
+    } catch (const ApiError& e) {
+      EXPECT_TRUE(has(e.what(), expected)) << e.what();
+    }
   }
-  const Json choice = legacy.answers->plain()["choices"][0];
-  EXPECT_EQ(choice["finish_reason"], "function_call");
-  EXPECT_EQ(choice["message"]["function_call"],
-            Json::parse(R"({"name": "get", "arguments": "{}"})"));
 }
 
 TEST_F(Agents, OfClaudeCodeAreUnderstood) {

@@ -338,8 +338,6 @@ TEST(Tools, RefusesWhatIsNone) {
       {R"({"tool_choice": "maybe"})", "'tool_choice' must be none, auto, required"},
       {R"({"tool_choice": {"type": "function", "function": {"name": "f"}}})",
        "there is no tool 'f'"},
-      {R"({"functions": [{"name": "f"}], "function_call": {"name": "g"}})",
-       "'function_call': there is no function 'g'"},
       {R"({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto",
         "tools": [{"type": "function", "function": {"name": "f"}}]}}})",
        "there is no tool 'f'"},

@@ -71,8 +71,6 @@ void add_network_options(CLI::App& app, ServeSettings& s) {
       ->check(real_number(0, 1e9))
       ->capture_default_str();
   add("-a,--alias", s.alias, "The model's name in the API [default: its file's name]", "NAME");
-  app.add_flag("--metrics-compat", s.metrics_compat, "/metrics has llama-server's names too")
-      ->group(kNetworkGroup);
 }
 
 void add_scheduling_options(CLI::App& app, ServeSettings& s) {
@@ -184,7 +182,6 @@ server::ServiceOptions service_options(const ServeSettings& s) {
   }
   options.only_local =
       s.http.host == "localhost" || s.http.host == "::1" || s.http.host.starts_with("127.");
-  options.compatible_metrics = s.metrics_compat;
   options.page = server::kChatPage;
   return options;
 }

@@ -37,7 +37,6 @@ struct ServeSettings {
   std::string snapshot_dir;
   std::string tool_calls = "auto";
   long_documents::LongMode long_mode = long_documents::LongMode::refuse;
-  bool metrics_compat = false;
 };
 
 void add_serve_options(CLI::App& app, ServeSettings& settings);

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "server/api/completion_answers.h"
@@ -18,12 +17,10 @@ namespace {
 
 class ChatAnswers : public CompletionAnswers {
  public:
-  /// `legacy`: a call is the message's `function_call`. `custom`: tools whose calls have a text.
-  ChatAnswers(AnswerOptions answer_options, bool includes_usage, bool legacy,
-              std::set<std::string> custom)
+  /// `custom`: tools whose calls have a text.
+  ChatAnswers(AnswerOptions answer_options, bool includes_usage, std::set<std::string> custom)
       : CompletionAnswers(std::move(answer_options), "chat.completion", "chat.completion.chunk",
                           includes_usage),
-        legacy_(legacy),
         custom_(std::move(custom)) {}
 
  private:
@@ -33,11 +30,7 @@ class ChatAnswers : public CompletionAnswers {
     if (choice.content.empty() && !choice.calls.empty()) message["content"] = nullptr;
     if (!choice.reasoning.empty()) message["reasoning_content"] = choice.reasoning;
     for (const ToolCall& call : choice.calls) {
-      if (legacy_) {
-        message["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
-      } else {
-        message["tool_calls"].push_back(call_json(call, call.arguments));
-      }
+      message["tool_calls"].push_back(call_json(call, call.arguments));
     }
     return {{"index", index},
             {"message", message},
@@ -63,11 +56,6 @@ class ChatAnswers : public CompletionAnswers {
     return choices()[choice].calls[call];
   }
 
-  const char* finish_reason(size_t choice) const override {
-    const char* const reason = CompletionAnswers::finish_reason(choice);
-    return legacy_ && reason == std::string_view("tool_calls") ? "function_call" : reason;
-  }
-
   Json empty_choice(size_t choice) const override { return changed_choice(choice, Json::object()); }
 
   static Json changed_choice(size_t choice, Json delta) {
@@ -90,16 +78,13 @@ class ChatAnswers : public CompletionAnswers {
       case Piece::Kind::reasoning:
         return {{"reasoning_content", piece.text}};
       case Piece::Kind::tool_begin: {
-        const ToolCall& call = call_of(choice, piece.call);
-        if (legacy_) return {{"function_call", {{"name", call.name}, {"arguments", ""}}}};
-        Json begun = call_json(call, "");
+        Json begun = call_json(call_of(choice, piece.call), "");
         begun["index"] = piece.call;
         return {{"tool_calls", Json::array({std::move(begun)})}};
       }
       case Piece::Kind::tool_arguments:
         break;
     }
-    if (legacy_) return {{"function_call", {{"arguments", piece.text}}}};
     return {{"tool_calls", {{{"index", piece.call}, {"function", {{"arguments", piece.text}}}}}}};
   }
 
@@ -129,7 +114,6 @@ class ChatAnswers : public CompletionAnswers {
     CompletionAnswers::on_end(choice);
   }
 
-  const bool legacy_;
   const std::set<std::string> custom_;
 };
 
@@ -172,7 +156,6 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   read_effort(body, "reasoning_effort", conversation.template_variables);
   conversation.splits_reasoning = read_splits_reasoning(body);
   conversation.begins_turn = read_begins_turn(body);
-  const bool legacy = conversation.tools.legacy;
   std::set<std::string> custom = conversation.tools.custom;
   AnswerSyntax syntax = prepare(conversation, context, request);
 
@@ -182,7 +165,7 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   AnswerOptions options = answer_options(request, stream, context);
   options.syntax = std::move(syntax);
   return {std::move(request), std::make_unique<ChatAnswers>(std::move(options), includes_usage,
-                                                            legacy, std::move(custom))};
+                                                            std::move(custom))};
 }
 
 }  // namespace snapkv::server

@@ -55,7 +55,7 @@ Json call_of(const Fields& function, const std::string& id) {
   return call_json(id, function.needed_text("name"), arguments_object(function));
 }
 
-/// `tool_calls`, or the one `function_call` that was there before tools.
+/// Throws FieldError for `function_call`, which was there before tools.
 Json read_tool_calls(const Fields& message, const std::string& path) {
   Json all = Json::array();
   const Json* calls = message.array("tool_calls");
@@ -71,8 +71,9 @@ Json read_tool_calls(const Fields& message, const std::string& path) {
       all.push_back(call_of(Fields(call.need("function"), name + "function."), id));
     }
   }
-  if (!all.empty() || !message.has("function_call")) return all;
-  all.push_back(call_of(message.inside("function_call"), ""));
+  if (message.has("function_call")) {
+    message.refuse("function_call", "calls are in 'tool_calls', and their results have an id");
+  }
   return all;
 }
 
@@ -80,7 +81,6 @@ Json read_message(const Json& json, const std::string& path) {
   const Fields fields(json, path);
   std::string role = fields.needed_text("role");
   if (role == "developer") role = "system";  // templates know it by this name only
-  if (role == "function") role = "tool";     // OpenAI's before there were tools
   static const std::vector<std::string> kRoles = {"system", "user", "assistant", "tool"};
   if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
     fields.refuse("role", "system, developer, user, assistant or tool", Json(role));

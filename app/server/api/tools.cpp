@@ -127,38 +127,6 @@ void read_tool_choice(Tools& tools, const Fields& body, const FunctionName& func
 
 namespace {
 
-/// OpenAI's fields before there were tools.
-Tools read_functions(const Fields& body) {
-  Tools tools;
-  tools.legacy = true;
-  tools.parallel = false;
-  if (const Json* list = body.array("functions")) {
-    for (size_t i = 0; i < list->size(); ++i) {
-      add_tool(tools, Fields((*list)[i], fmt::format("functions[{}].", i)), "parameters");
-    }
-  }
-  const Json* choice = body.find("function_call");
-  if (choice == nullptr || *choice == "auto") return tools;
-  if (choice->is_object()) {
-    const std::string name = Fields(*choice, "function_call.").needed_text("name");
-    const auto names = tools.names();
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      body.refuse("function_call", fmt::format("there is no function '{}'", name));
-    }
-    tools.choice = Tools::Choice::required;
-    tools.function = name;
-  } else if (*choice == "none") {
-    tools.choice = Tools::Choice::none;
-  } else {
-    body.refuse("function_call", "none, auto or {\"name\": ...}", *choice);
-  }
-  return tools;
-}
-
-}  // namespace
-
-namespace {
-
 /// A tool of chat completions: its description is in a member that is called as its type.
 void read_tool(Tools& tools, const Fields& tool, const std::string& path) {
   const std::string type = tool.needed_text("type");
@@ -178,7 +146,6 @@ void read_tool(Tools& tools, const Fields& tool, const std::string& path) {
 }  // namespace
 
 Tools read_tools(const Fields& body) {
-  if (body.has("functions") && !body.has("tools")) return read_functions(body);
   Tools tools;
   if (const Json* list = body.array("tools")) {
     for (size_t i = 0; i < list->size(); ++i) {

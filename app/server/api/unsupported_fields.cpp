@@ -49,6 +49,8 @@ const std::vector<Unsupported>& of_one(Api api) {
   static const std::vector<Unsupported> kNone;
   static const std::vector<Unsupported> kChat = {
       {"parse_tool_calls", true, "calls are always read"},
+      {"functions", Json::array(), "functions are given as 'tools'"},
+      {"function_call", "auto", "'tool_choice' says which function is called"},
       {"thinking_budget_tokens", -1, kNoThinkingBudget},
       {"reasoning_budget_tokens", -1, kNoThinkingBudget},
       {"reasoning_budget", -1, kNoThinkingBudget}};

@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kWait(100), kShortWait(5);
 /// An exchange while it is computed, with a generation for each prompt.
 class Running {
  public:
-  Running(Exchange exchange, BodyBudget::Share share, const AnsweringContext& context,
+  Running(Exchange exchange, BodyMemory::Share share, const AnsweringContext& context,
           std::string title)
       : share_(std::move(share)),
         answers_(std::move(exchange.answers)),
@@ -193,7 +193,7 @@ class Running {
     }
   }
 
-  const BodyBudget::Share share_;
+  const BodyMemory::Share share_;
   std::unique_ptr<Answers> answers_;
   const AnsweringContext context_;
   const std::string title_;
@@ -268,7 +268,7 @@ std::string log_title(const httplib::Request& request) {
   return RequestLog::title(request.method, request.path, request.get_header_value("User-Agent"));
 }
 
-void answer(Exchange exchange, BodyBudget::Share share, const httplib::Request& request,
+void answer(Exchange exchange, BodyMemory::Share share, const httplib::Request& request,
             httplib::Response& response, const AnsweringContext& context) {
   write_warnings(response, exchange.answers->options().warnings);
   const std::string title = log_title(request);

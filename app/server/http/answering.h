@@ -8,7 +8,7 @@
 #include <atomic>
 
 #include "server/api/exchange.h"
-#include "server/http/body_budget.h"
+#include "server/http/body_memory.h"
 #include "server/metrics.h"
 #include "server/request_log.h"
 
@@ -27,7 +27,7 @@ std::string log_title(const httplib::Request& request);
 
 /// Submits the exchange. Throws Refused and ApiError; once a stream has begun, errors are sent as
 /// events. `share`: of the request's body; given back with the answer's end.
-void answer(Exchange exchange, BodyBudget::Share share, const httplib::Request& request,
+void answer(Exchange exchange, BodyMemory::Share share, const httplib::Request& request,
             httplib::Response& response, const AnsweringContext& context);
 
 }  // namespace snapkv::server

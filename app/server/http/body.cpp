@@ -124,14 +124,14 @@ void check_framing(const httplib::Request& request, size_t most) {
 }
 
 ReceivedBody read_body(const httplib::Request& request, const httplib::ContentReader& reader,
-                       size_t most, BodyBudget& budget) {
+                       size_t most, BodyMemory& memory) {
   const bool is_chunked = request.has_header("Transfer-Encoding");
   // the library would read until the client closes the connection
   if (!is_chunked && !request.has_header("Content-Length")) return {};
   ReceivedBody body;
   size_t paid = 0;  // bytes
   const auto pay = [&](size_t bytes) {
-    budget.receive(body.share, bytes, check_current_client);
+    memory.receive(body.share, bytes, check_current_client);
     paid += bytes;
   };
   bool is_too_large = false;
@@ -170,9 +170,9 @@ ReceivedBody read_body(const httplib::Request& request, const httplib::ContentRe
   }
 }
 
-Json parse_body(ReceivedBody& body, BodyBudget& budget) {
+Json parse_body(ReceivedBody& body, BodyMemory& memory) {
   if (body.text.empty()) return parse_body("{}");
-  budget.parse(body.share, parsing_bytes(body.text), check_current_client);
+  memory.parse(body.share, parsing_bytes(body.text), check_current_client);
   Json json = parse_body(body.text);
   body.text = std::string();
   return json;

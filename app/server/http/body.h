@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "server/api/api_error.h"
-#include "server/http/body_budget.h"
+#include "server/http/body_memory.h"
 #include "server/http/connection.h"
 
 namespace snapkv::server {
@@ -22,18 +22,18 @@ void check_framing(const httplib::Request& request, size_t most);
 /// A received body, and its share of the memory for bodies.
 struct ReceivedBody {
   std::string text;
-  BodyBudget::Share share = {};
+  BodyMemory::Share share = {};
 };
 
 /// Reads the whole body of a request whose framing has been checked, whatever its type, when there
 /// is memory for it. Throws ApiError: 413 beyond `most` bytes, 415 for forms with files, 400 for a
 /// body that breaks off or takes too long, 503 if there is no memory for it.
 ReceivedBody read_body(const httplib::Request& request, const httplib::ContentReader& reader,
-                       size_t most, BodyBudget& budget);
+                       size_t most, BodyMemory& memory);
 
 /// Parses JSON when there is memory for it, and frees its text. Throws ApiError: 400 if it is no
 /// object or an unreasonable one, 413 or 503 if there is no memory for it.
-Json parse_body(ReceivedBody& body, BodyBudget& budget);
+Json parse_body(ReceivedBody& body, BodyMemory& memory);
 
 /// Throws ApiError if the client of this thread's connection has gone or the server is ending.
 void check_current_client();

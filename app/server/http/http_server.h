@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "server/http/body_budget.h"
+#include "server/http/body_memory.h"
 #include "server/http/connection.h"
 #include "server/http/overflow.h"
 
@@ -48,8 +48,8 @@ class HttpServer : public httplib::Server {
 
   const HttpOptions& options() const { return options_; }
   /// The memory of bodies, whose limit may be changed.
-  BodyBudget& bodies() { return bodies_; }
-  const BodyBudget& bodies() const { return bodies_; }
+  BodyMemory& bodies() { return bodies_; }
+  const BodyMemory& bodies() const { return bodies_; }
   /// Bytes of the largest body that is taken.
   size_t most_body() const;
 
@@ -71,7 +71,7 @@ class HttpServer : public httplib::Server {
   int listening_ = -1;
   std::atomic<bool> running_ = false;
   Ending ending_;
-  BodyBudget bodies_;
+  BodyMemory bodies_;
   std::unique_ptr<Overflow> overflow_;
 };
 

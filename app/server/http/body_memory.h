@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// BodyBudget: the memory that the bodies of requests may take, from their first byte to the tokens
+// BodyMemory: the memory that the bodies of requests may take, from their first byte to the tokens
 // of their prompts. A body waits for its share before it is read, so that a client that sends more
 // than there is room for is held up by its connection. Thread-safe.
 #pragma once
@@ -38,7 +38,7 @@ class MemoryLane {
   size_t n_small_waiting_ = 0;   // guarded by mutex_
 };
 
-class BodyBudget {
+class BodyMemory {
  public:
   using Check = MemoryLane::Check;
 
@@ -55,13 +55,13 @@ class BodyBudget {
     void end_parsing();
 
    private:
-    friend class BodyBudget;
-    BodyBudget* budget_ = nullptr;
+    friend class BodyMemory;
+    BodyMemory* memory_ = nullptr;
     size_t received_ = 0, parsing_ = 0;
   };
 
   /// `seconds`: how long a body waits for memory.
-  explicit BodyBudget(size_t bytes, double seconds);
+  explicit BodyMemory(size_t bytes, double seconds);
   void set_limit(size_t bytes);
   /// Bytes of the largest body.
   size_t most_body() const;

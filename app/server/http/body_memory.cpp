@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "server/http/body_budget.h"
+#include "server/http/body_memory.h"
 
 #include <malloc.h>
 
@@ -105,38 +105,38 @@ void MemoryLane::give_back(size_t bytes) {
   changed_.notify_all();
 }
 
-BodyBudget::Share& BodyBudget::Share::operator=(Share&& other) noexcept {
-  std::swap(budget_, other.budget_);
+BodyMemory::Share& BodyMemory::Share::operator=(Share&& other) noexcept {
+  std::swap(memory_, other.memory_);
   std::swap(received_, other.received_);
   std::swap(parsing_, other.parsing_);
   return *this;
 }
 
-BodyBudget::Share::~Share() {
+BodyMemory::Share::~Share() {
   end_parsing();
-  if (budget_ != nullptr) budget_->receiving_.give_back(received_);
+  if (memory_ != nullptr) memory_->receiving_.give_back(received_);
 }
 
-void BodyBudget::Share::end_parsing() {
-  if (parsing_ > 0) budget_->give_back_parsing(std::exchange(parsing_, 0));
+void BodyMemory::Share::end_parsing() {
+  if (parsing_ > 0) memory_->give_back_parsing(std::exchange(parsing_, 0));
 }
 
-BodyBudget::BodyBudget(size_t bytes, double seconds) : seconds_(seconds) { set_limit(bytes); }
+BodyMemory::BodyMemory(size_t bytes, double seconds) : seconds_(seconds) { set_limit(bytes); }
 
-void BodyBudget::set_limit(size_t bytes) {
+void BodyMemory::set_limit(size_t bytes) {
   receiving_.set_limit(bytes / kParts * kReceivingParts);
   parsing_.set_limit(bytes / kParts * (kParts - kReceivingParts));
 }
 
-size_t BodyBudget::most_body() const { return receiving_.most() * 4 / 7; }
+size_t BodyMemory::most_body() const { return receiving_.most() * 4 / 7; }
 
-void BodyBudget::receive(Share& share, size_t bytes, const Check& check) {
+void BodyMemory::receive(Share& share, size_t bytes, const Check& check) {
   if (!receiving_.take(bytes, seconds_, check)) throw no_memory();
-  share.budget_ = this;
+  share.memory_ = this;
   share.received_ += bytes;
 }
 
-void BodyBudget::parse(Share& share, size_t bytes, const Check& check) {
+void BodyMemory::parse(Share& share, size_t bytes, const Check& check) {
   if (bytes > parsing_.most()) {
     throw ApiError(413,
                    "to parse the body would take more memory than there is for bodies "
@@ -144,11 +144,11 @@ void BodyBudget::parse(Share& share, size_t bytes, const Check& check) {
                    "request_too_large");
   }
   if (!parsing_.take(bytes, seconds_, check)) throw no_memory();
-  share.budget_ = this;
+  share.memory_ = this;
   share.parsing_ += bytes;
 }
 
-void BodyBudget::give_back_parsing(size_t bytes) {
+void BodyMemory::give_back_parsing(size_t bytes) {
   {
     const std::lock_guard lock(freed_mutex_);
     freed_ += bytes;
@@ -156,7 +156,7 @@ void BodyBudget::give_back_parsing(size_t bytes) {
   parsing_.give_back(bytes);
 }
 
-void BodyBudget::trim() {
+void BodyMemory::trim() {
   {
     const std::lock_guard lock(freed_mutex_);
     if (freed_ < kWorthTrimming) return;
