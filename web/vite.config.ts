@@ -9,6 +9,7 @@ const kApi = ["/v1", "/props", "/tokenize", "/detokenize", "/apply-template"];
 
 export default defineConfig(({ mode }) => ({
   plugins: [viteSingleFile()],
+  esbuild: { charset: "ascii" }, // the page is a text in a C++ source, where compilers warn of control characters
   server: { proxy: Object.fromEntries(kApi.map((path) => [path, "http://127.0.0.1:8080"])) },
   build: {
     emptyOutDir: false, // the other page is there too

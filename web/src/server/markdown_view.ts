@@ -1,30 +1,70 @@
 // SPDX-License-Identifier: MIT
 // Makes elements from an answer's Markdown. Text from a model is only ever inserted as text.
+import type Token from "markdown-it/lib/token.mjs";
 import { el } from "../page";
-import { parseMarkdown, type Block, type Inline } from "./markdown";
+import { kMarkdown } from "./markdown";
 
-function inline(parts: Inline[]): (HTMLElement | string)[] {
-  return parts.map(({ kind, text }) => (kind === "text" ? text : el(kind, {}, text)));
+type Tag = keyof HTMLElementTagNameMap;
+
+/** The element that a token opens: a pair of what is inserted, and what its content is added to. */
+function opened(token: Token): [HTMLElement, HTMLElement] {
+  if (token.type === "heading_open") {
+    const level = Number(token.tag.slice(1));
+    // below the page's own headings
+    const heading = el("p", { class: `heading h${level}`, role: "heading", "aria-level": String(Math.min(6, level + 2)) });
+    return [heading, heading];
+  }
+  const element = el(token.tag as Tag);
+  const start = token.attrGet("start");
+  if (start !== null) element.setAttribute("start", String(start));
+  const align = /^text-align:(\w+)$/.exec(token.attrGet("style") ?? "");
+  if (align) element.style.textAlign = align[1];
+  return token.type === "table_open" ? [el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table" }, element), element]
+    : [element, element];
 }
 
-function element(block: Block): HTMLElement {
-  switch (block.kind) {
-    case "paragraph":
-      return el("p", {}, ...inline(block.content));
-    case "heading":
-      // below the page's own headings
-      return el("p", { class: `heading h${block.level}`, role: "heading", "aria-level": String(Math.min(6, block.level + 2)) },
-        ...inline(block.content));
-    case "code":
-      return el("pre", { tabindex: "0", "aria-label": block.language ? `Code, ${block.language}` : "Code", role: "region" },
-        el("code", {}, block.text));
-    case "list": {
-      const items = block.items.map((item) => el("li", {}, ...inline(item)));
-      return block.ordered ? el("ol", { start: String(block.start) }, ...items) : el("ul", {}, ...items);
+function leaf(token: Token): HTMLElement | string {
+  switch (token.type) {
+    case "softbreak":
+      return "\n";
+    case "hardbreak":
+      return el("br");
+    case "hr":
+      return el("hr");
+    case "code_inline":
+      return el("code", {}, token.content);
+    case "fence":
+    case "code_block": {
+      const language = token.info.trim().split(/\s+/)[0];
+      return el("pre", { tabindex: "0", "aria-label": language ? `Code, ${language}` : "Code", role: "region" },
+        el("code", {}, token.content.replace(/\n$/, "")));
+    }
+    default:
+      return token.content;
+  }
+}
+
+function append(parent: HTMLElement | DocumentFragment, tokens: Token[]): void {
+  const open = [parent];
+  for (const token of tokens) {
+    const inner = open[open.length - 1];
+    if (token.hidden) continue; // the paragraph in an item of a list without empty lines
+    if (token.nesting === 1) {
+      const [element, content] = opened(token);
+      inner.append(element);
+      open.push(content);
+    } else if (token.nesting === -1) {
+      open.pop();
+    } else if (token.type === "inline") {
+      append(inner as HTMLElement, token.children ?? []);
+    } else {
+      inner.append(leaf(token));
     }
   }
 }
 
-export function renderMarkdown(text: string): HTMLElement[] {
-  return parseMarkdown(text).map(element);
+export function renderMarkdown(text: string): Node[] {
+  const parts = document.createDocumentFragment();
+  append(parts, kMarkdown.parse(text, {}));
+  return [...parts.childNodes];
 }
