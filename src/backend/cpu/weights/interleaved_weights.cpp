@@ -16,9 +16,6 @@ namespace {
 InterleaveFn interleave_function([[maybe_unused]] DType weight) {
 #if defined(__x86_64__)
   if (has(CpuTarget::avx512_vnni)) return interleave_avx512(weight);
-  // With 256-bit vectors others take longer to interleave than to multiply row by row: steps of one
-  // token would be slower until the weights have moved.
-  if (weight != DType::q4_k && weight != DType::q5_k) return nullptr;
   if (has(CpuTarget::avx2)) return interleave_avx2(weight);
 #endif
   return nullptr;

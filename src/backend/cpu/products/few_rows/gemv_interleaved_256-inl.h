@@ -2,9 +2,8 @@
 // gemv_interleaved.h with 256-bit vectors. A file that includes this one defines SNAPKV_256 and
 // SNAPKV_256_INLINE (its functions' target) and
 //   PartSum<T>   the sum of the products of a part's levels, as Interleaved256<T> has them, with a
-//                row of activations, an exact integer: `sum` is what it begins with, add(k, levels,
-//                x) adds word k of the part, each in turn. kSurplus: how much larger than levels
-//                the factors are that it multiplies.
+//                row of activations, an exact integer: add(k, levels, x) adds word k of the part,
+//                each in turn
 // A half of a unit's 16 rows is multiplied with up to 4 rows of activations at a time, for which 16
 // registers suffice, the other half with the unit in the L1 cache; with a single row both at once,
 // which reads the unit in order. The f32 sums are in the L1 cache too.
@@ -15,44 +14,16 @@ namespace {
 
 using InterleavedSums = float[kGemvMaxRows][kInterleavedRows];
 
-/// What the sums of each part begin with: kSurplus times the negated sum of its activations.
-template <DType T>
-struct alignas(32) PartBegins {
-  static constexpr bool kNeeded = PartSum<T>::kSurplus != 0;
-  int32_t at[kGemvMaxRows][kNeeded ? 16 : 1];
-
-  SNAPKV_256_INLINE PartBegins(const GemvCall& c, int64_t u) {
-    if constexpr (kNeeded) {
-      const __m256i factor = _mm256_set1_epi32(PartSum<T>::kSurplus);
-      for (int t = 0; t < c.n; ++t) {
-        const auto& x = reinterpret_cast<const InterleavedUnit*>(c.x + t * c.x_stride)[u];
-        const auto* sums = reinterpret_cast<const __m256i*>(HasHalfScales<T> ? x.negative_half_sums
-                                                                             : x.negative_sums);
-        auto* to = reinterpret_cast<__m256i*>(at[t]);
-        SNAPKV_UNROLL for (int i = 0; i < (HasHalfScales<T> ? 2 : 1); ++i) {
-          _mm256_store_si256(to + i, _mm256_mullo_epi32(_mm256_load_si256(sums + i), factor));
-        }
-      }
-    }
-  }
-  SNAPKV_256_INLINE __m256i of(int t, int part) const {
-    if constexpr (!kNeeded) return _mm256_setzero_si256();
-    return _mm256_set1_epi32(at[t][part]);
-  }
-};
-
 /// acc[t][8 h ... 8 h + 7] += the products of H halves of a unit of weights, h = 0 ... H - 1, with
 /// unit u of N rows of activations from `first` on. As many bytes as these halves have are fetched
 /// at `fetched`, a little at a time.
 template <DType T, int H, int N>
 SNAPKV_256_INLINE void multiply_halves(const Interleaved256<T>* w, const GemvCall& c,
-                                       const PartBegins<T>& begins, int first, int64_t u,
-                                       const char* fetched, float* acc) {
+                                       int first, int64_t u, const char* fetched, float* acc) {
   using W = Interleaved256<T>;
-  constexpr int kTogether = W::kTogether;
-  constexpr int kPartsOfScale = HasHalfScales<T> ? 2 : 1;  // activations' scales are of 32 values
+  constexpr int kTogether = 2;  // parts that levels() reads at once
   constexpr int kBytesOfPart =
-      H * kHalfRows * static_cast<int>(row_bytes(T, kGemvUnit)) / (kGemvUnit / 4 / W::kDepth);
+      H * kHalfRows * static_cast<int>(row_bytes(T, kGemvUnit)) / kSuperblockParts;
   constexpr int kLines = (kBytesOfPart * kTogether + 63) / 64;
   const InterleavedUnit* x[N];
   __m256 sums[H][N];
@@ -63,19 +34,12 @@ SNAPKV_256_INLINE void multiply_halves(const Interleaved256<T>* w, const GemvCal
       sums[h][t] = _mm256_load_ps(acc + t * kInterleavedRows + h * kHalfRows);
     }
   }
-  for (int p = 0; p < w[0].n_parts(); p += W::kGroup) {
+  for (int p = 0; p < kSuperblockParts; p += W::kGroup) {
     SNAPKV_UNROLL for (int i = 0; i < W::kGroup; i += kTogether) {
       SNAPKV_UNROLL for (int line = 0; line < kLines; ++line) {
         __builtin_prefetch(fetched + (p + i) * kBytesOfPart + line * 64, 0, 2);
       }
-      PartSum<T> part[H][kTogether][N];
-      SNAPKV_UNROLL for (int j = 0; j < kTogether; ++j) {
-        SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-          SNAPKV_UNROLL for (int h = 0; h < H; ++h) {
-            part[h][j][t].sum = begins.of(first + t, p + i + j);
-          }
-        }
-      }
+      PartSum<T> part[H][kTogether][N] = {};
       SNAPKV_UNROLL for (int k = 0; k < W::kDepth; ++k) {
         __m256i q[H][kTogether];
         SNAPKV_UNROLL for (int h = 0; h < H; ++h) w[h].levels(p, i, k, q[h]);
@@ -89,17 +53,15 @@ SNAPKV_256_INLINE void multiply_halves(const Interleaved256<T>* w, const GemvCal
         }
       }
       SNAPKV_UNROLL for (int j = 0; j < kTogether; ++j) {
-        const int at = (p + i + j) / kPartsOfScale;
+        const int at = p + i + j;
         SNAPKV_UNROLL for (int h = 0; h < H; ++h) {
-          const __m256 scale = w[h].scale(p + i + j);
+          const __m256 scale = w[h].scale(at), min = w[h].min(at);
           SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
             const __m256 products = _mm256_cvtepi32_ps(part[h][j][t].sum);
             const __m256 d = _mm256_mul_ps(scale, _mm256_broadcast_ss(&x[t]->d[at]));
+            const __m256 sum_x = _mm256_broadcast_ss(&x[t]->negative_sum[at]);
             sums[h][t] = _mm256_fmadd_ps(products, d, sums[h][t]);
-            if constexpr (kHasMin<T>) {
-              const __m256 sum_x = _mm256_broadcast_ss(&x[t]->negative_sum[at]);
-              sums[h][t] = _mm256_fmadd_ps(w[h].min(p + i + j), sum_x, sums[h][t]);
-            }
+            sums[h][t] = _mm256_fmadd_ps(min, sum_x, sums[h][t]);
           }
         }
       }
@@ -115,40 +77,37 @@ SNAPKV_256_INLINE void multiply_halves(const Interleaved256<T>* w, const GemvCal
 /// acc[t] += the products of a unit with unit u of each row of activations. As many bytes are
 /// fetched at `fetched` as the unit has.
 template <DType T>
-SNAPKV_256 void multiply_unit(const char* unit, int64_t n_values, const GemvCall& c, int64_t u,
-                              const char* fetched, InterleavedSums& acc) {
+SNAPKV_256 void multiply_unit(const char* unit, const GemvCall& c, int64_t u, const char* fetched,
+                              InterleavedSums& acc) {
   using W = Interleaved256<T>;
-  const PartBegins<T> begins(c, u);
-  const W w[2] = {W(unit, n_values, 0), W(unit, n_values, 1)};
-  if (c.n == 1) return multiply_halves<T, 2, 1>(w, c, begins, 0, u, fetched, acc[0]);
+  constexpr int64_t kHalfBytes = kHalfRows * row_bytes(T, kGemvUnit);
+  const W w[2] = {W(unit, 0), W(unit, 1)};
+  if (c.n == 1) return multiply_halves<T, 2, 1>(w, c, 0, u, fetched, acc[0]);
   for (int half = 0; half < 2; ++half) {
     float* sums = acc[0] + half * kHalfRows;
-    const char* to_fetch = fetched + half * kHalfRows * row_bytes(T, n_values);
+    const char* to_fetch = fetched + half * kHalfBytes;
     for (int t = 0; t < c.n; t += 4) {
       const int left = c.n - t;
-      if (left >= 4) multiply_halves<T, 1, 4>(w + half, c, begins, t, u, to_fetch, sums);
-      if (left == 3) multiply_halves<T, 1, 3>(w + half, c, begins, t, u, to_fetch, sums);
-      if (left == 2) multiply_halves<T, 1, 2>(w + half, c, begins, t, u, to_fetch, sums);
-      if (left == 1) multiply_halves<T, 1, 1>(w + half, c, begins, t, u, to_fetch, sums);
+      if (left >= 4) multiply_halves<T, 1, 4>(w + half, c, t, u, to_fetch, sums);
+      if (left == 3) multiply_halves<T, 1, 3>(w + half, c, t, u, to_fetch, sums);
+      if (left == 2) multiply_halves<T, 1, 2>(w + half, c, t, u, to_fetch, sums);
+      if (left == 1) multiply_halves<T, 1, 1>(w + half, c, t, u, to_fetch, sums);
     }
   }
 }
 
 /// `rows` with those that do not exist, zeros, at the end.
 template <DType T>
-void copy_existing_rows(const char* rows, int64_t stride, int64_t n_rows, int64_t n_bytes,
-                        char* to) {
+void copy_existing_rows(const char* rows, int64_t stride, int64_t n_rows, char* to) {
   constexpr int64_t kStride = row_bytes(T, kGemvUnit);
   std::memset(to, 0, kInterleavedRows * kStride);
-  for (int64_t r = 0; r < n_rows; ++r) {
-    std::memcpy(to + r * kStride, rows + r * stride, static_cast<size_t>(n_bytes));
-  }
+  for (int64_t r = 0; r < n_rows; ++r) std::memcpy(to + r * kStride, rows + r * stride, kStride);
 }
 
 template <DType T, bool kBefore>
 SNAPKV_256 void multiply_interleaved(const GemvCall& c) {
   constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
-  const int64_t n_units = (c.n_in + kGemvUnit - 1) / kGemvUnit;
+  const int64_t n_units = c.n_in / kGemvUnit;  // a superblock each
   const int64_t block_bytes = kInterleavedRows * c.w_stride;
   // rows of a block are read side by side, so the next block is fetched while this one is read
   const int64_t ahead = kBefore ? kPrefetchBytes : std::max(block_bytes, kPrefetchBytes);
@@ -160,20 +119,19 @@ SNAPKV_256 void multiply_interleaved(const GemvCall& c) {
     const char* w = c.w + row * c.w_stride;
     for (int t = 0; t < c.n; ++t) std::fill_n(acc[t], kInterleavedRows, 0.0f);
     for (int64_t u = 0; u < n_units; ++u) {
-      const int64_t n_values = std::min(kGemvUnit, c.n_in - u * kGemvUnit);
       const char* place = w + u * kInterleavedRows * kUnitBytes;  // as if units followed each other
       if constexpr (kBefore) {
-        multiply_unit<T>(place, n_values, c, u, place + ahead, acc);
+        multiply_unit<T>(place, c, u, place + ahead, acc);
       } else {
         const char* rows = w + u * kUnitBytes;
         int64_t stride = c.w_stride;
         if (n_rows < kInterleavedRows) {
-          copy_existing_rows<T>(rows, stride, n_rows, row_bytes(T, n_values), padded);
+          copy_existing_rows<T>(rows, stride, n_rows, padded);
           rows = padded;
           stride = kUnitBytes;
         }
-        Interleaved256<T>::interleave(rows, stride, n_values, unit);
-        multiply_unit<T>(unit, n_values, c, u, place + ahead, acc);
+        Interleaved256<T>::interleave(rows, stride, unit);
+        multiply_unit<T>(unit, c, u, place + ahead, acc);
       }
     }
     for (int t = 0; t < c.n; ++t) std::copy_n(acc[t], n_rows, c.sums + t * c.sums_stride + row);

@@ -43,9 +43,8 @@ SNAPKV_AVX2 void prepare_interleaved_unit(const float* x, int64_t n, void* unit_
 namespace {
 
 template <DType T>
-SNAPKV_AVX2 void interleave_in_halves(const char* rows, int64_t stride, int64_t n_values,
-                                      char* unit) {
-  Interleaved256<T>::interleave(rows, stride, n_values, unit);
+SNAPKV_AVX2 void interleave_in_halves(const char* rows, int64_t stride, int64_t, char* unit) {
+  Interleaved256<T>::interleave(rows, stride, unit);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // gemv_interleaved.h with AVX2. vpmaddubsw adds two products of bytes into 16 bits: values 2 i and
-// 2 i + 1 of a row of weights times those of a row of activations. Sums of unsigned levels stay in
-// 16 bits as long as they fit; the 16-bit halves of a lane are then added. Signed levels are
-// multiplied as |w| * sign(x, w), and every pair is widened.
+// 2 i + 1 of a row of weights times those of a row of activations. Sums stay in 16 bits as long as
+// they fit; the 16-bit halves of a lane are then added.
 #include "backend/cpu/products/few_rows/gemv_interleaved.h"
 
 #if defined(__x86_64__)
@@ -22,25 +21,15 @@ namespace {
 template <DType T>
 struct PartSum {
   static constexpr int kNarrow = kNarrowWords<T>;
-  static constexpr int kSurplus = [] {
-    if constexpr (HasLevelOffset<T>) return X86Block<T>::kOffset;
-    return 0;
-  }();
   __m256i narrow, sum;
 
   SNAPKV_256_INLINE void add(int k, __m256i q, __m256i x) {
-    if constexpr (kNarrow == 0) {
-      const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(q), _mm256_sign_epi8(x, q));
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-      __asm__("" : "+x"(sum));  // see below
-    } else {
-      const __m256i pairs = _mm256_maddubs_epi16(q, x);
-      narrow = k % kNarrow == 0 ? pairs : _mm256_add_epi16(narrow, pairs);
-      // keeps GCC from adding trees of products, for which there are not enough registers
-      __asm__("" : "+x"(narrow));
-      if (k % kNarrow < kNarrow - 1) return;
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(narrow, _mm256_set1_epi16(1)));
-    }
+    const __m256i pairs = _mm256_maddubs_epi16(q, x);
+    narrow = k % kNarrow == 0 ? pairs : _mm256_add_epi16(narrow, pairs);
+    // keeps GCC from adding trees of products, for which there are not enough registers
+    __asm__("" : "+x"(narrow));
+    if (k % kNarrow < kNarrow - 1) return;
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(narrow, _mm256_set1_epi16(1)));
   }
 };
 

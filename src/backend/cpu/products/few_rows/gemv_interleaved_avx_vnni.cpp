@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gemv_interleaved.h with AVX-VNNI, the dot products of processors without AVX-512: each lane,
-// which belongs to an output, adds 4 products of bytes. Bytes of weights are unsigned: 128 is added
-// to signed levels.
+// which belongs to an output, adds 4 products of bytes.
 #include "backend/cpu/products/few_rows/gemv_interleaved.h"
 
 #if defined(__x86_64__)
@@ -20,14 +19,9 @@ namespace {
 
 template <DType T>
 struct PartSum {
-  static constexpr int kSurplus = [] {
-    if constexpr (HasLevelOffset<T>) return X86Block<T>::kOffset;
-    return 128;
-  }();
   __m256i sum;
 
   SNAPKV_256_INLINE void add(int, __m256i q, __m256i x) {
-    if constexpr (!HasLevelOffset<T>) q = _mm256_xor_si256(q, _mm256_set1_epi8(-128));
     sum = _mm256_dpbusd_avx_epi32(sum, q, x);
   }
 };

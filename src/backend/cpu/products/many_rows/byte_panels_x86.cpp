@@ -146,28 +146,26 @@ SNAPKV_AVX2 void unpack(const char* rows, int64_t stride, int64_t n_rows, char* 
 
 template <DType T>
 SNAPKV_AVX2 void unpack_interleaved_halves(const char* units, int64_t stride, int64_t n_rows,
-                                           int64_t n_values, char* piece) {
+                                           int64_t, char* piece) {
   using W = Interleaved256<T>;
-  constexpr int kParts = BytePanelType<T>::kParts;
   auto* parts = reinterpret_cast<typename BytePanelType<T>::Part*>(piece);
-  if (n_rows < kBytePanelRows || n_values < kGemvUnit)
-    std::memset(piece, 0, kParts * sizeof(*parts));
+  if (n_rows < kBytePanelRows) std::memset(piece, 0, kSuperblockParts * sizeof(*parts));
   for (int64_t first = 0; first < n_rows; first += kHalfRows) {
     const auto half = static_cast<int>(first / kHalfRows % 2);
-    const W w(units + first / kInterleavedRows * stride, n_values, half);
-    for (int p = 0; p < w.n_parts(); p += W::kGroup) {
-      SNAPKV_UNROLL for (int i = 0; i < W::kGroup; i += W::kTogether) {
+    const W w(units + first / kInterleavedRows * stride, half);
+    for (int p = 0; p < kSuperblockParts; p += W::kGroup) {
+      SNAPKV_UNROLL for (int i = 0; i < W::kGroup; i += 2) {
         SNAPKV_UNROLL for (int k = 0; k < W::kDepth; ++k) {
-          __m256i q[W::kTogether];
+          __m256i q[2];
           w.levels(p, i, k, q);
-          SNAPKV_UNROLL for (int j = 0; j < W::kTogether; ++j) {
+          SNAPKV_UNROLL for (int j = 0; j < 2; ++j) {
             _mm256_store_si256(reinterpret_cast<__m256i*>(parts[p + i + j].q[k] + first),
                                to_piece_bytes<T>(q[j]));
           }
         }
-        SNAPKV_UNROLL for (int j = 0; j < W::kTogether; ++j) {
+        SNAPKV_UNROLL for (int j = 0; j < 2; ++j) {
           _mm256_store_ps(parts[p + i + j].d + first, w.scale(p + i + j));
-          if constexpr (kHasMin<T>) _mm256_store_ps(parts[p + i + j].min + first, w.min(p + i + j));
+          _mm256_store_ps(parts[p + i + j].min + first, w.min(p + i + j));
         }
       }
     }
