@@ -31,7 +31,7 @@ Tolerance f32_tolerance(int64_t n_in) {
 
 // Rows also come from files. With VNNI, scales that rows of finite values never have take another
 // path than the others.
-TEST(DecodeChunk, TakesAnyScaleOfQ8) {
+TEST(DecodeSplit, TakesAnyScaleOfQ8) {
   const int n_rows = 70, n_group = 5;
   for (const int head_dim : {64, 128, 256}) {
     SCOPED_TRACE(head_dim);

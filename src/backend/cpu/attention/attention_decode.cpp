@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Attention of one query per sequence over that sequence's own rows, at the speed of memory. A task
-// is one chunk of one KV head's rows, and each thread takes neighbouring chunks; each row is loaded
+// is one split of one KV head's rows, and each thread takes neighbouring splits; each row is loaded
 // once for all query heads of the group, and for all tokens of a step whose rows begin at the same
 // place, as those of one sequence do (a later one sees more rows). The (max, sum, acc) of each
-// chunk is kept, and the chunks of a head are merged in order. Chunk sizes depend on n_kv alone, so
+// split is kept, and the splits of a head are merged in order. Split sizes depend on n_kv alone, so
 // results depend neither on the number of threads nor on the other tokens. Arithmetic is in f32
-// (decode_chunk.h).
+// (decode_split.h).
 #include <omp.h>
 
 #include <algorithm>
 
-#include "backend/cpu/attention/decode_chunk.h"
+#include "backend/cpu/attention/decode_split.h"
 #include "backend/cpu/attention/online_softmax.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/target/chunk_shares.h"
@@ -21,11 +21,11 @@ namespace snapkv::cpu {
 namespace {
 
 constexpr float kLog2E = 1.44269504f;
-constexpr int64_t kMinChunkRows = 512;  // 128 KiB of f16 K and V of head_dim 64: 4 us of memory
+constexpr int64_t kMinSplitRows = 512;  // 128 KiB of f16 K and V of head_dim 64: 4 us of memory
 /// Of rows that many wide queries share, as those of latent attention: a few us of arithmetic.
 constexpr int64_t kMinSharedRows = 128;
 constexpr int64_t kSharedValues = 4096;  // of the queries that share a row
-constexpr int64_t kMaxChunks = 64;       // per head; bounds the work of merging
+constexpr int64_t kMaxSplits = 64;       // per head; bounds the work of merging
 
 struct Shape {
   explicit Shape(const DecodeAttention& a)
@@ -34,13 +34,13 @@ struct Shape {
         head_dim(a.q.shape[2]),
         value_dim(a.value_dim()) {}
 
-  /// Rows per chunk; depends on n_kv and on widths only.
-  int64_t chunk_rows(int64_t n_kv) const {
-    const int64_t least = n_group * head_dim > kSharedValues ? kMinSharedRows : kMinChunkRows;
-    const int64_t even = (n_kv + kMaxChunks - 1) / kMaxChunks;
+  /// Rows per split; depends on n_kv and on widths only.
+  int64_t split_rows(int64_t n_kv) const {
+    const int64_t least = n_group * head_dim > kSharedValues ? kMinSharedRows : kMinSplitRows;
+    const int64_t even = (n_kv + kMaxSplits - 1) / kMaxSplits;
     return std::max(least, (even + least - 1) / least * least);
   }
-  int64_t n_chunks(int64_t n_kv) const { return (n_kv + chunk_rows(n_kv) - 1) / chunk_rows(n_kv); }
+  int64_t n_splits(int64_t n_kv) const { return (n_kv + split_rows(n_kv) - 1) / split_rows(n_kv); }
 
   int64_t n_head_kv, n_group, head_dim, value_dim;
 };
@@ -49,24 +49,24 @@ bool uses_integers(const DecodeAttention& a) {
   return !a.v_in_k && a.value_dim() == a.q.shape[2] && decodes_with_vnni(a.kv_dtype, a.value_dim());
 }
 
-/// Where a (token, KV head), of which the n-th is a.heads[n], finds its queries and its chunks.
+/// Where a (token, KV head), of which the n-th is a.heads[n], finds its queries and its splits.
 struct HeadPlan {
   int64_t query;         // place of its group's queries in Workspace::q
-  int64_t shared_task;   // of the first chunk that it shares with others: those before and after it
+  int64_t shared_task;   // of the first split that it shares with others: those before and after it
   int64_t shared_place;  // of its group among those of such a task
-  int64_t n_shared;      // chunks
-  int64_t own_task;      // of the first chunk after these
+  int64_t n_shared;      // splits
+  int64_t own_task;      // of the first split after these
 };
-/// A chunk for the group of one (token, KV head), or of several whose rows begin alike.
+/// A split for the group of one (token, KV head), or of several whose rows begin alike.
 struct Task {
   int64_t head;     // the first of them
   int64_t n_heads;  // one for each token
-  int64_t chunk;
+  int64_t split;
   int64_t place;  // of the first group's results in Workspace::state and acc
 };
 
 /// Calls f(first, n) for each run of tokens, n of them from `first` on, whose rows of a KV head
-/// begin at the same place and are cut into chunks of the same size.
+/// begin at the same place and are cut into splits of the same size.
 template <typename F>
 void for_each_run(const DecodeAttention& a, const Shape& shape, int64_t kv_head, F f) {
   const int64_t n_tokens = a.q.shape[0];
@@ -78,18 +78,18 @@ void for_each_run(const DecodeAttention& a, const Shape& shape, int64_t kv_head,
     end = first + 1;
     while (end < n_tokens && rows(end).k == head.k && rows(end).v == head.v &&
            rows(end).n_kv >= head.n_kv &&
-           shape.chunk_rows(rows(end).n_kv) == shape.chunk_rows(head.n_kv)) {
+           shape.split_rows(rows(end).n_kv) == shape.split_rows(head.n_kv)) {
       ++end;
     }
     f(first, end - first);
   }
 }
 
-/// How many whole chunks the tokens of a run share: none if there is one token. The sums of q8_0's
+/// How many whole splits the tokens of a run share: none if there is one token. The sums of q8_0's
 /// scores, unless they are of integers, are rounded by how many query heads are computed at once.
-int64_t n_shared_chunks(const DecodeAttention& a, const Shape& shape, int64_t head, int64_t n) {
+int64_t n_shared_splits(const DecodeAttention& a, const Shape& shape, int64_t head, int64_t n) {
   const bool rounds_alike = a.kv_dtype != DType::q8_0 || uses_integers(a);
-  return n > 1 && rounds_alike ? a.heads[head].n_kv / shape.chunk_rows(a.heads[head].n_kv) : 0;
+  return n > 1 && rounds_alike ? a.heads[head].n_kv / shape.split_rows(a.heads[head].n_kv) : 0;
 }
 
 struct Counts {
@@ -102,13 +102,13 @@ Counts count_tasks(const DecodeAttention& a) {
   Counts counts;
   for (int64_t h = 0; h < shape.n_head_kv; ++h) {
     for_each_run(a, shape, h, [&](int64_t first, int64_t n) {
-      const int64_t n_shared = n_shared_chunks(a, shape, first * shape.n_head_kv + h, n);
+      const int64_t n_shared = n_shared_splits(a, shape, first * shape.n_head_kv + h, n);
       counts.n_tasks += n_shared;
       if (n_shared > 0) counts.most_heads = std::max(counts.most_heads, n);
       for (int64_t t = first; t < first + n; ++t) {
-        const int64_t n_chunks = shape.n_chunks(a.heads[t * shape.n_head_kv + h].n_kv);
-        counts.n_tasks += n_chunks - n_shared;
-        counts.n_places += n_chunks;
+        const int64_t n_splits = shape.n_splits(a.heads[t * shape.n_head_kv + h].n_kv);
+        counts.n_tasks += n_splits - n_shared;
+        counts.n_places += n_splits;
       }
     });
   }
@@ -147,9 +147,9 @@ Workspace cut(const DecodeAttention& a, int n_threads, const Counts& counts,
 void run_task(const DecodeAttention& a, const Shape& s, const Workspace& w, const Task& task,
               float* scores) {
   const HeadRows& rows = a.heads[task.head];
-  const int64_t size = s.chunk_rows(rows.n_kv), first = task.chunk * size;
+  const int64_t size = s.split_rows(rows.n_kv), first = task.split * size;
   const int64_t query = w.heads[task.head].query * s.n_group;
-  decode_chunk(
+  decode_split(
       {.k = static_cast<const char*>(rows.k) + first * row_bytes(a.kv_dtype, s.head_dim),
        .v = static_cast<const char*>(rows.v) + first * a.v_step(),
        .v_step = a.v_step(),
@@ -166,11 +166,11 @@ void run_task(const DecodeAttention& a, const Shape& s, const Workspace& w, cons
        .acc = w.acc + task.place * s.n_group * s.value_dim});
 }
 
-/// Computes the outputs of one KV head of one token by merging its chunks in order.
+/// Computes the outputs of one KV head of one token by merging its splits in order.
 void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, int64_t head) {
   const HeadPlan& plan = w.heads[head];
-  const int64_t n_chunks = s.n_chunks(a.heads[head].n_kv);
-  // where the results of the i-th chunk are
+  const int64_t n_splits = s.n_splits(a.heads[head].n_kv);
+  // where the results of the i-th split are
   const auto place = [&](int64_t i) {
     if (i < plan.n_shared) return w.tasks[plan.shared_task + i].place + plan.shared_place;
     return w.tasks[plan.own_task + i - plan.n_shared].place;
@@ -178,7 +178,7 @@ void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, in
   for (int64_t g = 0; g < s.n_group; ++g) {
     OnlineSoftmax total = w.state[place(0) * s.n_group + g];
     float* acc = w.acc + (place(0) * s.n_group + g) * s.value_dim;
-    for (int64_t c = 1; c < n_chunks; ++c) {
+    for (int64_t c = 1; c < n_splits; ++c) {
       const int64_t at = place(c) * s.n_group + g;
       const auto f = total.merge(w.state[at]);
       const float* other = w.acc + at * s.value_dim;
@@ -198,19 +198,19 @@ void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, in
 /// Divides the rows into tasks. Those of one run of tokens stand together.
 void plan_tasks(const DecodeAttention& a, const Shape& s, const Workspace& w) {
   int64_t n_tasks = 0, n_places = 0, n_queries = 0;
-  const auto add = [&](int64_t head, int64_t n_heads, int64_t chunk) {
-    w.tasks[n_tasks++] = {head, n_heads, chunk, n_places};
+  const auto add = [&](int64_t head, int64_t n_heads, int64_t split) {
+    w.tasks[n_tasks++] = {head, n_heads, split, n_places};
     n_places += n_heads;
   };
   for (int64_t h = 0; h < s.n_head_kv; ++h) {
     for_each_run(a, s, h, [&](int64_t first, int64_t n) {
       const int64_t head = first * s.n_head_kv + h;
-      const int64_t n_shared = n_shared_chunks(a, s, head, n), shared_task = n_tasks;
+      const int64_t n_shared = n_shared_splits(a, s, head, n), shared_task = n_tasks;
       for (int64_t c = 0; c < n_shared; ++c) add(head, n, c);
       for (int64_t i = 0; i < n; ++i) {
         const int64_t own = head + i * s.n_head_kv;
         w.heads[own] = {n_queries++, shared_task, i, n_shared, n_tasks};
-        for (int64_t c = n_shared; c < s.n_chunks(a.heads[own].n_kv); ++c) add(own, 1, c);
+        for (int64_t c = n_shared; c < s.n_splits(a.heads[own].n_kv); ++c) add(own, 1, c);
       }
     });
   }

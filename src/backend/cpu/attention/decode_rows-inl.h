@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "backend/cpu/attention/decode_chunk.h"
+#include "backend/cpu/attention/decode_split.h"
 #include "backend/cpu/target/simd_math-inl.h"
 
 #if defined(SNAPKV_DECODE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -144,7 +144,7 @@ HWY_INLINE void prefetch(const void* begin, int64_t bytes) {
 
 /// Turns scores into probabilities relative to the new maximum, and rescales sum and acc to it.
 template <class D>
-HWY_INLINE void softmax_block(D d, const DecodeChunk& c, int head, int n) {
+HWY_INLINE void softmax_block(D d, const DecodeSplit& c, int head, int n) {
   const int lanes = hn::Lanes(d);
   float* HWY_RESTRICT s = c.scores + head * kScoreStride;
   const int end = (n + lanes - 1) / lanes * lanes;

@@ -2,7 +2,7 @@
 // A unit is 8 blocks of keys: 4 rows of 64 values, 2 of 128 or 1 of 256. Each 32-bit lane of a
 // register adds up 16 products of one block. The lanes that belong to one row are then added for 16
 // scores together: those of 4 rows with 4 query heads, or of 16 rows with one.
-#include "backend/cpu/attention/decode_chunk.h"
+#include "backend/cpu/attention/decode_split.h"
 #include "backend/cpu/attention/decode_vnni.h"
 #include "backend/cpu/target/cpu_target.h"
 #include "base/check.h"

@@ -2,7 +2,7 @@
 // The weighted sum of values, 32 of a row at a time. vpdpbusd adds four products of bytes into each
 // 32-bit lane: here the levels of four rows at one place in the row, brought next to each other,
 // with the rows' four probabilities, which are the same in all lanes.
-#include "backend/cpu/attention/decode_chunk.h"
+#include "backend/cpu/attention/decode_split.h"
 #include "backend/cpu/attention/decode_vnni.h"
 #include "base/check.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// decode_chunk() in Highway: scores of a block of rows, an online softmax, the weighted sum of
+// decode_split() in Highway: scores of a block of rows, an online softmax, the weighted sum of
 // values.
-#include "backend/cpu/attention/decode_chunk.h"
+#include "backend/cpu/attention/decode_split.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "format/block_types.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/attention/decode_chunk.cpp"
+#define HWY_TARGET_INCLUDE "backend/cpu/attention/decode_split.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -30,12 +30,12 @@ constexpr int kValues<BlockQ8_0> = kBlockSize;
 
 /// Number of elements from a row of keys to the next one, which is what pointers to T advance by.
 template <typename T>
-HWY_INLINE int64_t row_step_of(const DecodeChunk& c) {
+HWY_INLINE int64_t row_step_of(const DecodeSplit& c) {
   return c.head_dim / kValues<T>;
 }
 /// Same for rows of values.
 template <typename T>
-HWY_INLINE int64_t value_step_of(const DecodeChunk& c) {
+HWY_INLINE int64_t value_step_of(const DecodeSplit& c) {
   return c.v_step / static_cast<int64_t>(sizeof(T));
 }
 
@@ -83,7 +83,7 @@ constexpr int kBlockVectors = std::clamp<int>(kBlockSize / hn::MaxLanes(D()), 1,
 
 /// sum[h, r] += q[h] . k[r], separately in each lane.
 template <int H, class D, typename T>
-HWY_INLINE void score_values(D d, const DecodeChunk& c, const float* HWY_RESTRICT q,
+HWY_INLINE void score_values(D d, const DecodeSplit& c, const float* HWY_RESTRICT q,
                              const T* HWY_RESTRICT k, int64_t row_step, hn::Vec<D> (&sum)[H][4]) {
   const int lanes = hn::Lanes(d);
   for (int i = 0; i < c.head_dim; i += lanes) {
@@ -98,7 +98,7 @@ HWY_INLINE void score_values(D d, const DecodeChunk& c, const float* HWY_RESTRIC
 /// Same for q8_0. The scale multiplies whichever are fewer: the vectors of a block, or the sums of
 /// the heads over a block.
 template <int H, class D>
-HWY_INLINE void score_blocks(D d, const DecodeChunk& c, const float* HWY_RESTRICT q,
+HWY_INLINE void score_blocks(D d, const DecodeSplit& c, const float* HWY_RESTRICT q,
                              const BlockQ8_0* HWY_RESTRICT k, int64_t row_step,
                              hn::Vec<D> (&sum)[H][4]) {
   constexpr int kLoads = kBlockVectors<D>, kLanes = hn::MaxLanes(D());
@@ -140,7 +140,7 @@ HWY_INLINE void score_blocks(D d, const DecodeChunk& c, const float* HWY_RESTRIC
 
 /// scores[h, r] = q[h] . k[r] for H query heads and the 4 rows at k, k + row_step, ...
 template <int H, class D, typename T>
-HWY_INLINE void score_rows(D d, const DecodeChunk& c, int head, const T* HWY_RESTRICT k,
+HWY_INLINE void score_rows(D d, const DecodeSplit& c, int head, const T* HWY_RESTRICT k,
                            int64_t row_step, float* HWY_RESTRICT scores) {
   const float* HWY_RESTRICT q = c.q + static_cast<int64_t>(head) * c.head_dim;
   hn::Vec<D> sum[H][4];
@@ -158,7 +158,7 @@ HWY_INLINE void score_rows(D d, const DecodeChunk& c, int head, const T* HWY_RES
 /// Computes c.scores of H query heads from `head` on, for n rows from k on. Prefetches as many rows
 /// at `next`.
 template <int H, class D, typename T>
-HWY_INLINE void score_block(D d, const DecodeChunk& c, int head, const T* k, int n, const T* next) {
+HWY_INLINE void score_block(D d, const DecodeSplit& c, int head, const T* k, int n, const T* next) {
   float* scores = c.scores + head * kScoreStride;
   const int64_t row_step = row_step_of<T>(c), step = 4 * row_step;
   int j = 0;
@@ -175,7 +175,7 @@ HWY_INLINE void score_block(D d, const DecodeChunk& c, int head, const T* k, int
 /// acc[h, i ..] += sum_j p[h, j] v[j, i ..] for H query heads and C vectors of values. Prefetches
 /// the same part of as many rows at `next`.
 template <int H, int C, class D, typename T>
-HWY_INLINE void add_values(D d, const DecodeChunk& c, int head, const T* HWY_RESTRICT v, int n,
+HWY_INLINE void add_values(D d, const DecodeSplit& c, int head, const T* HWY_RESTRICT v, int n,
                            int i, const T* next) {
   const int lanes = hn::Lanes(d);
   const float* HWY_RESTRICT p = c.scores + head * kScoreStride;
@@ -201,7 +201,7 @@ HWY_INLINE void add_values(D d, const DecodeChunk& c, int head, const T* HWY_RES
 }
 
 template <int H, class D, typename T>
-HWY_INLINE void add_block(D d, const DecodeChunk& c, int head, const T* v, int n, const T* next) {
+HWY_INLINE void add_block(D d, const DecodeSplit& c, int head, const T* v, int n, const T* next) {
   const int lanes = hn::Lanes(d);
   int i = 0;
   for (; i + kVectors * lanes <= c.value_dim; i += kVectors * lanes) {
@@ -215,12 +215,12 @@ HWY_INLINE void add_block(D d, const DecodeChunk& c, int head, const T* v, int n
 /// than memory does. (Measured on a Zen 5: 4 KiB farther, with 64 values, is 1.02 to 1.15 times as
 /// fast; 8 KiB with 64 or 128 values is not.)
 constexpr int64_t kVnniFetchBytes = 8192;
-int64_t rows_farther(const DecodeChunk& c) {
+int64_t rows_farther(const DecodeSplit& c) {
   return kVnniFetchBytes / (kBlockRows * row_bytes(c.dtype, c.head_dim)) * kBlockRows;
 }
 
 template <class D, typename T>
-void decode_typed(D d, const DecodeChunk& c) {
+void decode_typed(D d, const DecodeSplit& c) {
   const int64_t farther = rows_farther(c) * row_step_of<T>(c);
   for (int h = 0; h < c.n_group; ++h) c.state[h].init();
   std::fill(c.acc, c.acc + static_cast<int64_t>(c.n_group) * c.value_dim, 0.0f);
@@ -250,14 +250,14 @@ void decode_typed(D d, const DecodeChunk& c) {
 }
 
 template <class D>
-void decode_with(D d, const DecodeChunk& c) {
+void decode_with(D d, const DecodeSplit& c) {
   if (c.dtype == DType::f32) return decode_typed<D, float>(d, c);
   if (c.dtype == DType::f16) return decode_typed<D, hwy::float16_t>(d, c);
   if (c.dtype == DType::bf16) return decode_typed<D, hwy::bfloat16_t>(d, c);
   decode_typed<D, BlockQ8_0>(d, c);
 }
 
-void decode(const DecodeChunk& c) {
+void decode(const DecodeSplit& c) {
   // Only vectors that divide both widths, multiples of 8, so that nothing is read beyond the end of
   // a row.
   if (c.head_dim % hn::Lanes(F32()) == 0 && c.value_dim % hn::Lanes(F32()) == 0) {
@@ -275,7 +275,7 @@ namespace snapkv::cpu {
 
 HWY_EXPORT(decode);
 
-void decode_chunk(const DecodeChunk& chunk) { HWY_DYNAMIC_DISPATCH(decode)(chunk); }
+void decode_split(const DecodeSplit& split) { HWY_DYNAMIC_DISPATCH(decode)(split); }
 
 }  // namespace snapkv::cpu
 #endif  // HWY_ONCE

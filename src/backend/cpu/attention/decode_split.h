@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The inner step of decode attention: one query of each head of a group against a chunk of rows.
-// The SIMD code is in decode_chunk.cpp.
+// The inner step of decode attention: one query of each head of a group against a split of rows.
+// The SIMD code is in decode_split.cpp.
 #pragma once
 
 #include "backend/cpu/attention/decode_vnni.h"
@@ -14,8 +14,8 @@ namespace snapkv::cpu {
 constexpr int kBlockRows = 64;
 constexpr int kScoreStride = kBlockRows + 16;  // for stores of 4 that begin at the last rows
 
-/// One chunk of rows of one KV head, and the group's query heads.
-struct DecodeChunk {
+/// One split of rows of one KV head, and the group's query heads.
+struct DecodeSplit {
   const char* k;   // [n_rows, head_dim] of a cache dtype
   const char* v;   // [n_rows, value_dim]
   int64_t v_step;  // bytes from a row of v to the next one
@@ -31,9 +31,9 @@ struct DecodeChunk {
   float* acc;                 // [n_group, value_dim] result
 };
 
-/// Computes state and acc from the chunk's rows, in f32, with q8_0 widened in registers, or if
+/// Computes state and acc from the split's rows, in f32, with q8_0 widened in registers, or if
 /// there are `queries` with the integers of decode_vnni.h. Each row is loaded once for all heads
 /// (for larger groups once per pass over four of them, then from the L1 cache).
-void decode_chunk(const DecodeChunk& chunk);
+void decode_split(const DecodeSplit& split);
 
 }  // namespace snapkv::cpu
