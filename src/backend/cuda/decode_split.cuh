@@ -23,7 +23,7 @@ struct DecodeArguments {
   int value_dim, v_step;  // head_dim, except in the plain kernel; bytes from a row of v to the next
   float scale;  // makes scores in units of log 2
   float unit;   // how much a probability of 1 adds to a sum
-  Variant variant;
+  DeviceVariant variant;
 
   /// The sink of query head `head`, one of n_seq * n_head.
   __device__ __forceinline__ float sink(int64_t head) const {

@@ -23,7 +23,7 @@ struct PrefillArguments {
   float scale_log2;  // scores are in units of log2
   int n_tiles, n_split;
   bool out_bf16, k_aligned, v_aligned;
-  Variant variant;
+  DeviceVariant variant;
   bool tiles_first;  // consecutive blocks: tiles of one KV head; otherwise KV heads of one tile
 
   __device__ int n_rows() const { return n * n_group; }

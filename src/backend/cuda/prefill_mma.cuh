@@ -111,7 +111,7 @@ __device__ __forceinline__ void multiply_values(const typename S::Scores& p, con
 
 /// Caps the scores as AttentionVariant::softcap says.
 template <typename S>
-__device__ __forceinline__ void cap(const Variant& variant, typename S::Scores& s) {
+__device__ __forceinline__ void cap(const DeviceVariant& variant, typename S::Scores& s) {
 #pragma unroll
   for (int r = 0; r < S::kRowTiles; ++r) {
 #pragma unroll

@@ -185,6 +185,15 @@ void project_type(const Call& call) {
 }  // namespace
 
 void project(Context& ctx, const Tensor& x, std::span<const Projection> projections) {
+  constexpr size_t kMostStreamed = WeightStore::kStaged / 2;  // each with its bias
+  const bool streams = std::any_of(projections.begin(), projections.end(), [&](const auto& p) {
+    return !ctx.weights().is_resident(p.w) || (p.bias && !ctx.weights().is_resident(p.bias));
+  });
+  if (streams && projections.size() > kMostStreamed) {
+    project(ctx, x, projections.first(kMostStreamed));
+    project(ctx, x, projections.subspan(kMostStreamed));
+    return;
+  }
   // Groups projections by type, in the order in which the types first appear.
   std::vector<Projection> sorted(projections.begin(), projections.end());
   for (Projection& p : sorted) {

@@ -11,7 +11,7 @@
 
 namespace snapkv::cuda {
 
-struct Variant {
+struct DeviceVariant {
   int window;          // 0: none
   float cap;           // in these units; 0: none
   const float* sinks;  // [n_head], not in these units; nullptr: none
@@ -30,8 +30,8 @@ struct Variant {
   }
 };
 
-inline Variant make_variant(Context& ctx, const AttentionVariant& v) {
-  Variant out{static_cast<int>(v.window), v.softcap * kLog2E, nullptr};
+inline DeviceVariant make_variant(Context& ctx, const AttentionVariant& v) {
+  DeviceVariant out{static_cast<int>(v.window), v.softcap * kLog2E, nullptr};
   if (v.sinks) out.sinks = static_cast<const float*>(ctx.weights().on_device(v.sinks).data);
   return out;
 }

@@ -27,7 +27,7 @@ struct VoteArguments {
   int n_window, padded_window, n_head_kv, n_group, head_dim, n_ranges;
   float scale_log2;  // scores are in units of log2
   bool window_max, group_max, whole, aligned;
-  Variant variant;
+  DeviceVariant variant;
 
   __host__ __device__ int n_padded_rows() const { return n_group * padded_window; }
   __host__ __device__ int n_row_tiles() const { return n_padded_rows() / 16; }

@@ -27,6 +27,9 @@ class WeightStore {
   bool is_resident(const Tensor& weight) const;
   size_t streamed_bytes() const { return streamed_bytes_; }
 
+  /// How many streamed tensors are there at a time: on_device() of one more replaces the first.
+  static constexpr size_t kStaged = 8;
+
  private:
   struct Placed {
     const char* end = nullptr;
@@ -36,9 +39,6 @@ class WeightStore {
 
   Map::const_iterator find(const Tensor& weight) const;
   Tensor stage(const Tensor& weight);
-
-  // The most that one op uses at a time: four products with their biases.
-  static constexpr size_t kStaged = 8;
 
   Context& context_;
   Map placed_;

@@ -32,5 +32,41 @@ TEST_F(CudaWeights, Pack) {
   }
 }
 
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+// Weights without room on the device are sent when they are used: those of a call with more
+// products than are kept there at a time too.
+TEST_F(CudaWeights, ThatAreStreamedServeEveryProductOfACall) {
+  constexpr int64_t kIn = 64, kOut = 24, kProducts = 8;
+  std::vector<TestTensor> weights, biases, out(kProducts, TestTensor({3, kOut})), expected = out;
+  std::vector<Tensor> placed;
+  for (uint32_t i = 0; i < kProducts; ++i) {
+    weights.push_back(random_tensor({kOut, kIn}, 10 + i, DType::q8_0));
+    biases.push_back(random_tensor({kOut}, 30 + i));
+  }
+  for (uint32_t i = 0; i < kProducts; ++i) {
+    placed.push_back(weights[i].view());
+    placed.push_back(biases[i].view());
+  }
+  cuda_on_host::limit_memory(cuda_on_host::allocated_memory() + 1);
+  cuda().place_weights(placed);
+  cuda_on_host::limit_memory(SIZE_MAX);
+  const TestTensor x = random_tensor({3, kIn}, 1);
+  const DeviceTensor on_device = device(x);
+  std::vector<DeviceTensor> results;
+  std::vector<Projection> projections, reference_projections;
+  for (size_t i = 0; i < kProducts; ++i) {
+    results.push_back(device(out[i]));
+    projections.push_back({.w = weights[i].view(), .bias = biases[i].view(), .out = results[i]});
+    reference_projections.push_back(
+        {.w = weights[i].view(), .bias = biases[i].view(), .out = expected[i].view()});
+  }
+  ops::project(cuda(), on_device, projections);
+  ops::project(reference(), x.view(), reference_projections);
+  for (size_t i = 0; i < kProducts; ++i) {
+    EXPECT_LT(relative_error(results[i].host(), expected[i]), 0.012) << i;  // of 8 bits
+  }
+}
+#endif
+
 }  // namespace
 }  // namespace snapkv::test
