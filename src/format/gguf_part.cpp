@@ -19,6 +19,8 @@ namespace {
 constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMinAlignment = 8;        // the format's minimum; also enough for every dtype
 constexpr uint64_t kMaxAlignment = 1 << 20;  // far above any page size in use
+/// Of a key's array. Values take up to eight times as much memory as in the file.
+constexpr uint64_t kMostValues = uint64_t{1} << 24;
 constexpr uint64_t kMaxTypeValue = static_cast<uint64_t>(GgufType::f64);
 
 // Smallest possible encodings, used to reject counts that the file cannot hold before allocating.
@@ -185,6 +187,10 @@ class PartParser {
     }
     const auto count = reader_.read<uint64_t>(key);
     reader_.check_count(count, min_value_bytes(out.element), key);
+    if (count > kMostValues) {
+      bad("key '{}' is an array of {} values, expected at most {}", printable(key), count,
+          kMostValues);
+    }
     auto& v = out.value;
     switch (out.element) {
       case GgufType::u8:

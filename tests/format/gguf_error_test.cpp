@@ -91,6 +91,8 @@ TEST(GgufErrorTest, MetadataEntries) {
   expect_bad(with_room(entry("key", 7).put(uint8_t{2})), {"key", "bool", "2"});
   expect_bad(with_room(entry("key", 9).put(uint32_t{7}).put(uint64_t{1}).put(uint8_t{255})),
              {"key", "bool", "255"});
+  const std::vector<uint8_t> many((1 << 24) + 1);
+  expect_bad(GgufWriter().add("key", many).bytes(), {"'key'", "16777217", "at most 16777216"});
   expect_bad(GgufWriter().add("key", uint8_t{1}).add("key", 1.0f).bytes(), {"'key'", "twice"});
   const std::string long_key(1000, '\n');
   const auto bytes = GgufWriter().add(long_key, true).add(long_key, true).bytes();
