@@ -28,7 +28,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/% node/%,$(SOUR
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo units models texts quality test test-python test-models clients faults asan tsan fuzz install package wheel docs format lint
+.PHONY: help packages configure build demo units models texts quality test test-python test-models clients faults asan tsan fuzz generated install package wheel docs format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -72,6 +72,10 @@ test-models: models test-python  ## The tests of these models, and those that ne
 	cmake --build $(BUILD) --parallel $(JOBS) \
 	  --target real_models_test bin/snapkv snapkv_c snapkv_server_library snapkv_logits example_answer example_answer_c
 	ctest --preset $(SNAPKV_PRESET) --tests-regex 'RealModel|real_models|^python|^examples|train|docs'
+
+generated: build     ## Write the parts of documents and types that the tables of options and policies make
+	SNAPKV_UPDATE=1 ctest --preset $(SNAPKV_PRESET) --tests-regex '^Generated|^node.types'
+	@git --no-pager diff --stat -- docs node/lib
 
 clients: build       ## Real clients from PyPI and npm on the server, with MODEL; their table in docs/clients.md
 	tools/client_walk.py --snapkv $(SNAPKV) -m $(MODEL) --docs docs/clients.md

@@ -5,15 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "base/error.h"
 #include "cli/command_line.h"
 #include "cli/common/settings.h"
 #include "cli/common/table_options.h"
 #include "snapkv/options.h"
+#include "tests/support/marked_part.h"
 
 namespace snapkv::cli {
 namespace option_tables_tests {
@@ -42,16 +41,9 @@ std::string markdown_table() {
   return text;
 }
 
-// If this fails, put the table that it prints between the two marks.
-TEST(OptionTables, TheDocumentHasThem) {
-  std::ifstream file(std::string(SNAPKV_DOCS) + "/options.md");
-  const std::string document{std::istreambuf_iterator<char>(file), {}};
-  const std::string begin = "<!-- option tables -->\n", end = "<!-- end -->\n";
-  const size_t from = document.find(begin), to = document.find(end);
-  ASSERT_NE(from, std::string::npos);
-  ASSERT_NE(to, std::string::npos);
-  EXPECT_EQ(document.substr(from + begin.size(), to - from - begin.size()), markdown_table())
-      << markdown_table();
+TEST(Generated, OptionsOfTheDocument) {
+  test::expect_marked_part(std::string(SNAPKV_DOCS) + "/options.md", "<!-- option tables -->",
+                           markdown_table());
 }
 
 TEST(OptionTables, TheCommandHasEveryRow) {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "run_process.h"
+#include "tests/support/marked_part.h"
 
 namespace snapkv::test {
 namespace policies_tests {
@@ -148,15 +149,9 @@ TEST(Policies, HelpSaysWhoseParametersTheyAre) {
   EXPECT_TRUE(has_default) << demo.out;
 }
 
-// If this fails, put the output of `snapkv policies --markdown` between the two marks.
-TEST(Policies, TheDocumentHasTheTables) {
-  const std::string document = read_file(std::string(SNAPKV_DOCS) + "/policies.md");
-  const std::string begin = "<!-- snapkv policies --markdown -->\n", end = "<!-- end -->\n";
-  const size_t from = document.find(begin), to = document.find(end);
-  ASSERT_NE(from, std::string::npos);
-  ASSERT_NE(to, std::string::npos);
-  EXPECT_EQ(document.substr(from + begin.size(), to - from - begin.size()),
-            run({"policies", "--markdown"}).out);
+TEST(Generated, PoliciesOfTheDocument) {
+  expect_marked_part(std::string(SNAPKV_DOCS) + "/policies.md",
+                     "<!-- snapkv policies --markdown -->", run({"policies", "--markdown"}).out);
 }
 
 }  // namespace policies_tests

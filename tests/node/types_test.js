@@ -21,11 +21,13 @@ test('a program with types compiles, and wrong ones do not', () => {
   assert.equal(status, 0, stdout);
 });
 
-test('the types have every option (else: node scripts/make-options.js > lib/options.d.ts)', () => {
+test('the types have every option (`make generated` writes them)', () => {
   const made = spawnSync(process.execPath, [path.join(NODE, 'scripts', 'make-options.js')],
                          {encoding: 'utf8'});
   assert.equal(made.status, 0, made.stderr);
-  assert.equal(fs.readFileSync(path.join(NODE, 'lib', 'options.d.ts'), 'utf8'), made.stdout);
+  const file = path.join(NODE, 'lib', 'options.d.ts');
+  if (process.env.SNAPKV_UPDATE) return fs.writeFileSync(file, made.stdout);
+  assert.equal(fs.readFileSync(file, 'utf8'), made.stdout);
 });
 
 test('classes and types have the same members', () => {
