@@ -21,6 +21,12 @@ struct RandomKey {
   std::variant<int64_t, double, bool, std::string> value;
 };
 
+/// What a layer has where layers differ. Without heads it has no attention, with heads of queries
+/// alone a matrix in its place, and with a width of 0 no feed-forward network.
+struct RandomLayerSizes {
+  int64_t n_head = 0, n_head_kv = 0, n_ff = 0;
+};
+
 /// The defaults are Llama's.
 struct RandomFamily {
   std::string architecture = "llama";
@@ -106,6 +112,7 @@ struct RandomFamily {
     bool has_window(int64_t il) const { return (il + 1) % 5 != 0; }
   };
   Gemma3n gemma3n = {};
+  std::vector<RandomLayerSizes> layer_sizes = {};  // [n_layer]; empty: all are RandomModelShape's
   int64_t n_draft_layer = 0;  // layers after the others that guess further tokens
   bool sections = false;      // .rope.dimension_sections, of models that see pictures
   int64_t window = 0;         // .attention.sliding_window; 0: none

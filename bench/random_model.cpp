@@ -167,6 +167,18 @@ void add_gemma3n_keys(GgufHeader& meta, const RandomModelShape& s) {
   meta.u32(key("embedding_length_per_layer_input"), m.n_layer_input);
 }
 
+void add_layer_sizes(GgufHeader& meta, const RandomFamily& f) {
+  std::vector<int32_t> heads, heads_kv, widths;
+  for (const RandomLayerSizes& sizes : f.layer_sizes) {
+    heads.push_back(static_cast<int32_t>(sizes.n_head));
+    heads_kv.push_back(static_cast<int32_t>(sizes.n_head_kv));
+    widths.push_back(static_cast<int32_t>(sizes.n_ff));
+  }
+  meta.array(f.architecture + ".attention.head_count", 5, heads);
+  meta.array(f.architecture + ".attention.head_count_kv", 5, heads_kv);
+  meta.array(f.architecture + ".feed_forward_length", 5, widths);
+}
+
 /// Different in each layer, as a model learns them.
 void add_xielu(GgufHeader& meta, int64_t n_layer) {
   std::vector<float> alpha_p, alpha_n;
@@ -194,8 +206,10 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   meta.u32(key("embedding_length"), s.n_embd);
   meta.u32(key("block_count"), s.n_layer + f.n_draft_layer);
   if (f.n_draft_layer > 0) meta.u32(key("nextn_predict_layers"), f.n_draft_layer);
-  const bool gemma4 = f.gemma4.full_every > 0;
-  if (gemma4) {
+  const bool gemma4 = f.gemma4.full_every > 0, sized = !f.layer_sizes.empty();
+  if (sized) {
+    add_layer_sizes(meta, f);
+  } else if (gemma4) {
     add_gemma4_keys(meta, s);
   } else if (!f.mamba2.parts_apart) {
     meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
@@ -213,7 +227,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     meta.u32(key("expert_count"), f.n_expert);
     meta.u32(key("expert_used_count"), f.n_expert_used);
   }
-  meta.u32(key("attention.head_count"), s.n_head);
+  if (!sized) meta.u32(key("attention.head_count"), s.n_head);
   if (f.conv_kernel > 0) {
     std::vector<int32_t> heads;
     for (int64_t il = 0; il < s.n_layer; ++il) {
@@ -223,7 +237,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     meta.u32(key("shortconv.l_cache"), f.conv_kernel);
   } else if (f.mamba2.n_head > 0) {
     add_mamba2_keys(meta, s);
-  } else if (f.latent.rank == 0 && !gemma4) {
+  } else if (f.latent.rank == 0 && !gemma4 && !sized) {
     meta.u32(key("attention.head_count_kv"), s.n_head_kv);
   }
   if (f.delta_net.n_head > 0) add_delta_net_keys(meta, s);

@@ -46,6 +46,7 @@ class Planner {
 
  private:
   void add_layer(const std::string& blk, int64_t il, const RandomGains& g) {
+    if (!f_.layer_sizes.empty()) return add_sized_layer(blk, f_.layer_sizes[il], g);
     if (f_.norm_before) norm(blk + "attn_norm");
     if (f_.second_norm) norm(blk + "attn_norm_2");
     if (f_.mamba2.parts_apart) return add_part(blk, il, g);
@@ -76,6 +77,20 @@ class Planner {
     }
     if (f_.gemma3n.n_streams > 0) add_gemma3n_streams(blk, g);
     add_ffn(blk, il, g);
+  }
+
+  void add_sized_layer(const std::string& blk, const RandomLayerSizes& sizes,
+                       const RandomGains& g) {
+    sizes_ = sizes;
+    if (sizes.n_head > 0) norm(blk + "attn_norm");
+    if (sizes.n_head_kv > 0) {
+      add_attention(blk, g);
+    } else if (sizes.n_head > 0) {
+      matrix(blk + "attn_output", s_.n_embd, s_.n_embd, g.attention_output);
+    }
+    if (sizes.n_ff == 0) return;
+    norm(blk + "ffn_norm");
+    add_ffn(blk, 0, g);
   }
 
   void add_gemma4_tables(const RandomGains& g) {
@@ -248,7 +263,7 @@ class Planner {
 
   void add_attention(const std::string& blk, const RandomGains& g) {
     if (f_.latent.rank > 0) return add_latent_attention(blk, g);
-    const int64_t n_q = s_.n_head * s_.head_dim, n_kv = s_.n_head_kv * s_.head_dim;
+    const int64_t n_q = sizes_.n_head * s_.head_dim, n_kv = sizes_.n_head_kv * s_.head_dim;
     const bool qkv_bias = f_.qkv_bias || o_.qkv_bias;
     const bool output_gate = f_.delta_net.n_head > 0;
     if (f_.fused_qkv) {
@@ -263,8 +278,8 @@ class Planner {
         bias(blk + "attn_v", n_kv);
       }
     }
-    head_norm(blk + "attn_q_norm.weight", s_.n_head, g.qk_norm);
-    head_norm(blk + "attn_k_norm.weight", s_.n_head_kv, g.qk_norm);
+    head_norm(blk + "attn_q_norm.weight", sizes_.n_head, g.qk_norm);
+    head_norm(blk + "attn_k_norm.weight", sizes_.n_head_kv, g.qk_norm);
     if (f_.attention_gate) matrix(blk + "attn_gate", n_q, s_.n_embd, g.qkv);
     matrix(blk + "attn_output", s_.n_embd, n_q, g.attention_output, f_.output_bias);
     if (f_.sinks) {
@@ -279,7 +294,7 @@ class Planner {
     const bool dense = il < f_.n_dense_layers || between || both;
     if (f_.n_expert > 0 && (!dense || both)) add_experts(blk, g);
     if (f_.n_expert > 0 && !dense) return;
-    const int64_t n_ff = both ? dense_width(il) : dense ? f_.n_ff_dense : s_.n_ff;
+    const int64_t n_ff = both ? dense_width(il) : dense ? f_.n_ff_dense : sizes_.n_ff;
     if (f_.gated && !f_.fused_gate) {
       matrix(blk + "ffn_gate", n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
     }
@@ -371,6 +386,7 @@ class Planner {
   const RandomFamily& f_;
   const RandomModelOptions& o_;
   const int64_t n_rot_;
+  RandomLayerSizes sizes_ = {s_.n_head, s_.n_head_kv, s_.n_ff};  // of the layer that is planned
   std::vector<TensorPlan> plan_;
 };
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "format/gguf.h"
 #include "model/families/deepseek2.h"
+#include "model/families/dense.h"
 #include "model/families/gemma3n.h"
 #include "model/families/gemma4.h"
 #include "model/families/lfm2.h"
@@ -385,8 +386,9 @@ constexpr std::array kOthers = {
 };
 
 constexpr auto kFamilies = [] {
-  std::array<Family, kOthers.size() + kMixtures.size() + kOlder.size()> all;
+  std::array<Family, kOthers.size() + kDense.size() + kMixtures.size() + kOlder.size()> all;
   auto end = std::copy(kOthers.begin(), kOthers.end(), all.begin());
+  end = std::copy(kDense.begin(), kDense.end(), end);
   end = std::copy(kMixtures.begin(), kMixtures.end(), end);
   std::copy(kOlder.begin(), kOlder.end(), end);
   return all;

@@ -31,6 +31,7 @@ enum class TokenMixerKind {
   latent,      // attention whose heads share one compressed row for each token
   mamba2,      // a scan of a state for each head, which each token lets decay and adds to
   attention_and_mamba2,  // both side by side
+  linear,                // nothing, and the layer has a matrix in place of attention
   none,                  // nothing: the layer is only a feed-forward network
 };
 

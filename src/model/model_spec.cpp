@@ -204,6 +204,25 @@ LayerSpec full_attention_layer(const MetadataReader& reader, const ModelSpec& sp
   return layer;
 }
 
+LayerSpec stateless_layer(TokenMixerKind mixer) {
+  LayerSpec layer;
+  layer.mixer = mixer;
+  layer.attention = AttentionKind::none;
+  layer.compressed = false;
+  return layer;
+}
+
+void require_attention(const MetadataReader& reader, const ModelSpec& spec) {
+  if (std::any_of(spec.layers.begin(), spec.layers.end(),
+                  [](const LayerSpec& layer) { return layer.compressed; })) {
+    return;
+  }
+  fail(ErrorCode::kBadModel,
+       "{}: {} gives attention to none of {} layers: a model without "
+       "attention is not supported",
+       reader.file().path(), reader.key("attention.head_count_kv"), spec.config.n_layer);
+}
+
 bool ModelSpec::is_recurrent() const {
   return std::any_of(layers.begin(), layers.end(),
                      [](const LayerSpec& layer) { return layer.state.n_recurrent > 0; });

@@ -41,6 +41,12 @@ struct ModelSpec {
 LayerSpec full_attention_layer(const MetadataReader& reader, const ModelSpec& spec,
                                const Heads& heads);
 
+/// A layer that remembers nothing of a sequence, with such a mixer: `none` or `linear`.
+LayerSpec stateless_layer(TokenMixerKind mixer);
+
+/// Throws Error{kBadModel} naming the key that gives no layer attention.
+void require_attention(const MetadataReader& reader, const ModelSpec& spec);
+
 /// Throws Error{kBadModel} naming file, key, expected and actual value.
 ModelSpec read_model_spec(const GgufFile& file);
 

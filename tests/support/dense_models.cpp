@@ -88,6 +88,16 @@ std::vector<FamilyModel> with_other_activations() {
           model_of("nemotron", shape_of(nemotron))};
 }
 
+/// Layers without attention, with a matrix in its place, and with neither attention nor network.
+FamilyModel deci() {
+  RandomFamily family{.architecture = "deci",
+                      .own_output = true,
+                      .rope_freqs = true,
+                      .layer_sizes = {{4, 2, 96}, {4, 0, 160}, {0, 0, 64}, {4, 1, 32}, {0, 0, 0},
+                                      {4, 4, 128}}};
+  return model_of("deci", shape_of(std::move(family), 6));
+}
+
 /// With smaller queries than others: llama.cpp's rotation by sections differs from the one without
 /// by more than rounding does elsewhere.
 FamilyModel qwen2vl() {
@@ -107,6 +117,7 @@ std::vector<FamilyModel> more_dense_models() {
                                              {"residual_scale", 0.5},
                                              {"logit_scale", 2.0}}})),
       baichuan(),
+      deci(),
       qwen2vl(),
       model_of("qwen3vl", shape_of({.architecture = "qwen3vl",
                                     .qk_norm = RandomQkNorm::each_head,

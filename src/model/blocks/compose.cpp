@@ -10,6 +10,7 @@
 #include "model/blocks/dense_ffn.h"
 #include "model/blocks/experts_ffn.h"
 #include "model/blocks/latent_attention.h"
+#include "model/blocks/linear_mixer.h"
 #include "model/blocks/mamba2.h"
 #include "model/blocks/short_conv.h"
 #include "model/blocks/side_ffn.h"
@@ -48,6 +49,8 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
     case TokenMixerKind::attention_and_mamba2:
       return std::make_unique<SideMixer>(std::make_unique<Attention>(context, loader),
                                          std::make_unique<Mamba2Mixer>(context, loader));
+    case TokenMixerKind::linear:
+      return std::make_unique<LinearMixer>(context, loader);
     case TokenMixerKind::none:
       break;
   }

@@ -55,26 +55,6 @@ LayerSpec mamba2_layer(const MetadataReader& reader) {
   return layer;
 }
 
-/// A layer that is only a feed-forward network.
-LayerSpec network_layer() {
-  LayerSpec layer;
-  layer.mixer = TokenMixerKind::none;
-  layer.attention = AttentionKind::none;
-  layer.compressed = false;
-  return layer;
-}
-
-void require_attention(const MetadataReader& reader, const ModelSpec& spec) {
-  if (std::any_of(spec.layers.begin(), spec.layers.end(),
-                  [](const LayerSpec& layer) { return layer.compressed; })) {
-    return;
-  }
-  fail(ErrorCode::kBadModel,
-       "{}: {} gives attention to none of {} layers: a model without "
-       "attention is not supported",
-       reader.file().path(), reader.key("attention.head_count_kv"), spec.config.n_layer);
-}
-
 /// Whether the mixers have norms: no key says it.
 bool has_mixer_norms(const MetadataReader& reader, int64_t n_layer) {
   for (int64_t il = 0; il < n_layer; ++il) {
@@ -140,7 +120,7 @@ void make_nemotron_h_layers(const MetadataReader& reader, ModelSpec& spec) {
   for (int64_t il = 0; il < c.n_layer; ++il) {
     const bool attends = heads[il].n_head_kv > 0;
     if (n_ff[il] > 0) {
-      spec.layers.push_back(network_layer());
+      spec.layers.push_back(stateless_layer(TokenMixerKind::none));
       if (c.n_expert == 0) spec.layers.back().ffn = {{FeedForwardKind::dense, n_ff[il]}};
       continue;
     }
