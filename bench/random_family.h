@@ -35,6 +35,7 @@ struct RandomFamily {
   bool rms_epsilon = false;  // whether the header names the number of layer norms as RMS norms'
   bool norm_before = true, norm_after = false;
   bool ffn_norm = true;
+  bool sub_norms = false;  // attn_sub_norm, ffn_sub_norm: before the last matrix of each part
   RandomQkNorm qk_norm = RandomQkNorm::none;
   bool qkv_bias = false, output_bias = false, ffn_bias = false;
   bool fused_qkv = false, gated = true, fused_gate = false;

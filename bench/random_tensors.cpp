@@ -282,6 +282,7 @@ class Planner {
     head_norm(blk + "attn_k_norm.weight", sizes_.n_head_kv, g.qk_norm);
     if (f_.attention_gate) matrix(blk + "attn_gate", n_q, s_.n_embd, g.qkv);
     matrix(blk + "attn_output", s_.n_embd, n_q, g.attention_output, f_.output_bias);
+    if (f_.sub_norms) norm(blk + "attn_sub_norm", 1.0f, n_q);
     if (f_.sinks) {
       add({blk + "attn_sinks.weight", DType::f32, 1, s_.n_head, true, 0.0f,
            o_.gains ? g.sinks : o_.weight_stddev});
@@ -300,6 +301,7 @@ class Planner {
     }
     matrix(blk + "ffn_up", f_.fused_gate ? 2 * n_ff : n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
     matrix(blk + "ffn_down", s_.n_embd, n_ff, g.ffn, f_.ffn_bias);
+    if (f_.sub_norms) norm(blk + "ffn_sub_norm", 1.0f, n_ff);
   }
 
   void add_experts(const std::string& blk, const RandomGains& g) {

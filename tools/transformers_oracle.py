@@ -7,7 +7,8 @@
 
 llama.cpp does not apply Phi 3's sliding window; transformers does. Of Phi's mixtures llama.cpp computes RMS norms for layer
 norms, and the softmax of two experts for the sparse mixer. Llama 4's chunks of attention have 8192 tokens there, and queries
-grow from the 8192nd token on, whatever the file says. Needs torch, transformers and numpy.
+grow from the 8192nd token on, whatever the file says. It takes SiLU for BitNet's activation even where the file names the
+squared ReLU, with which BitNet b1.58 2B was trained. Needs torch, transformers and numpy.
 """
 import json
 import sys
@@ -120,6 +121,31 @@ def llama4(path):
     return model
 
 
+def bitnet(path):
+    """Loads a file of architecture `bitnet`, with the activation that it names."""
+    metadata, tensors = read_gguf(path)
+    get = lambda key: metadata["bitnet." + key]
+    n_layer = get("block_count")
+    config = transformers.BitNetConfig(
+        vocab_size=len(tensors["token_embd.weight"]), hidden_size=get("embedding_length"), intermediate_size=get("feed_forward_length"),
+        num_hidden_layers=n_layer, num_attention_heads=get("attention.head_count"),
+        num_key_value_heads=get("attention.head_count_kv"), max_position_embeddings=get("context_length"),
+        rms_norm_eps=get("attention.layer_norm_rms_epsilon"), hidden_act=get("hidden_activation"),
+        rope_parameters=dict(rope_type="default", rope_theta=get("rope.freq_base")),
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False, attn_implementation="eager")
+    names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "token_embd"}
+    for il in range(n_layer):
+        layer, blk = f"model.layers.{il}.", f"blk.{il}."
+        names |= {layer + f"self_attn.{x}_proj": blk + f"attn_{x}" for x in "qkv"}
+        names |= {layer + f"mlp.{x}_proj": blk + f"ffn_{x}" for x in ("gate", "up", "down")}
+        names |= {layer + "self_attn.o_proj": blk + "attn_output", layer + "self_attn.attn_sub_norm": blk + "attn_sub_norm",
+                  layer + "mlp.ffn_sub_norm": blk + "ffn_sub_norm", layer + "input_layernorm": blk + "attn_norm",
+                  layer + "post_attention_layernorm": blk + "ffn_norm"}
+    model = transformers.BitNetForCausalLM(config).float().eval()
+    model.load_state_dict({f"{ours}.weight": torch.from_numpy(tensors[f"{theirs}.weight"].copy()) for ours, theirs in names.items()})
+    return model
+
+
 @torch.no_grad()
 def log_probabilities(model, ids):
     """Log-probabilities [len(ids), n_vocab], in f64."""
@@ -151,7 +177,7 @@ def main():
     path, out = sys.argv[1:]
     name = Path(path).name
     architecture = read_gguf(path)[0]["general.architecture"]
-    model = {"phi3": phi3, "phimoe": phimoe, "llama4": llama4}[architecture](path)
+    model = {"phi3": phi3, "phimoe": phimoe, "llama4": llama4, "bitnet": bitnet}[architecture](path)
     n_vocab = model.config.vocab_size
     prompts = [[1] + generated_ids(20 + 13 * i, n_vocab, 100 + i) for i in range(N_PROMPTS)]
     golden = {

@@ -194,6 +194,16 @@ bool read_parallel(const MetadataReader& reader) {
        reader.file().path(), reader.key(kKey));
 }
 
+Activation read_activation(const MetadataReader& reader, const Family& family) {
+  constexpr const char* kKey = "hidden_activation";
+  if (!family.names_activation || !reader.has(kKey)) return family.activation;
+  const std::string text = reader.text(kKey, "");
+  if (text == "silu") return Activation::silu;
+  if (text == "relu2") return Activation::relu_squared;
+  fail(ErrorCode::kBadModel, "{}: {} is \"{}\"; supported are \"silu\" and \"relu2\"",
+       reader.file().path(), reader.key(kKey), text);
+}
+
 /// position_embd.weight holds a vector for each position that the model knows.
 int64_t read_n_positions(const MetadataReader& reader) {
   const GgufFile& file = reader.file();
@@ -241,6 +251,7 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   }
   c.n_embd = reader.size("embedding_length", 1 << 20);
   c.parallel = family.parallel || (family.parallel_if_flagged && read_parallel(reader));
+  c.activation = read_activation(reader, family);
   read_experts(reader, family, c);
   c.n_ctx_train = reader.size("context_length", INT32_MAX);
   // Files of phimoe name the number for their layer norms as that of RMS norms.

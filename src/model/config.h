@@ -38,6 +38,7 @@ struct ModelConfig {
   int64_t n_positions = 0;       // positions with a learned vector; 0: positions are not learned
   int64_t n_layer_input = 0;     // .embedding_length_per_layer_input; 0: none
   int64_t n_streams = 1;         // residual streams of a token, each n_embd wide (blocks/altup.h)
+  Activation activation = Activation::silu;  // Family::activation, or .hidden_activation
   bool parallel = false;         // Family::parallel, parallel_if_flagged
   float norm_eps = 1e-5f;        // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
   float embedding_scale = 1.0f;  // .embedding_scale

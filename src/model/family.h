@@ -140,6 +140,7 @@ struct Family {
   Presence choice_bias = Presence::optional;  // of the experts' choice
 
   Activation activation = Activation::silu;
+  bool names_activation = false;  // .hidden_activation says which, if it is there
   /// How experts are scored, unless .expert_gating_func says so.
   ExpertScore expert_score = ExpertScore::softmax;
   /// Whether the weights of a token's experts add up to 1, unless .expert_weights_norm says so.
@@ -157,6 +158,7 @@ struct Family {
 
   bool scales_embeddings = false;  // by sqrt(n_embd)
   bool layer_inputs = false;  // .embedding_length_per_layer_input, if not 0 (blocks/layer_input.h)
+  bool sub_norms = false;  // what attention gives, and the network between its matrices, is normed
   bool layer_scales = false;  // layer_output_scale: a layer multiplies the residual stream by it
   Presence stream_scales = Presence::optional;  // .embedding_scale, .residual_scale
   LogitScale logit_scale = LogitScale::none;

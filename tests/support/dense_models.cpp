@@ -88,6 +88,13 @@ std::vector<FamilyModel> with_other_activations() {
           model_of("nemotron", shape_of(nemotron))};
 }
 
+std::vector<FamilyModel> bitnets() {
+  RandomFamily silu{.architecture = "bitnet", .sub_norms = true};
+  RandomFamily relu2 = silu;
+  relu2.keys = {{"hidden_activation", "relu2"}};
+  return {model_of("bitnet", shape_of(silu)), model_of("bitnet-relu2", shape_of(relu2))};
+}
+
 /// Layers without attention, with a matrix in its place, and with neither attention nor network.
 FamilyModel deci() {
   RandomFamily family{.architecture = "deci",
@@ -125,7 +132,7 @@ std::vector<FamilyModel> more_dense_models() {
                                     .keys = {{"n_deepstack_layers", int64_t{2}}}},
                                    3, 32)),
   };
-  for (auto&& some : {glm4s(), exaones(), hunyuans_and_ernies(), with_other_activations()}) {
+  for (auto&& some : {glm4s(), exaones(), hunyuans_and_ernies(), with_other_activations(), bitnets()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -23,6 +23,9 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
   if (loader.family().sinks) {
     sinks_ = loader.vector("attn_sinks.weight", layer_.n_head, Presence::required);
   }
+  if (loader.family().sub_norms) {
+    sub_norm_.weight = loader.vector("attn_sub_norm.weight", layer_.n_out(), Presence::required);
+  }
   const bool normed = loader.family().norm_places != NormPlaces::before;
   out_ = {context,
           loader.matrix("attn_output", loader.config().n_embd, layer_.n_out(),
@@ -52,12 +55,12 @@ void Attention::plan_activations(ActivationPlan& plan) {
   k_ = plan.add_heads("k", rows.n_head, rows.head_dim_k);
   v_ = plan.add_heads("v", rows.n_head, rows.head_dim_v);
   attn_ = plan.add_heads("attn", layer_.n_head, rows.head_dim_v, ActivationType::input);
+  if (is_changed()) unchanged_ = plan.add_heads("ungated", layer_.n_head, rows.head_dim_v);
   if (!has_gate()) return;
   if (layer_.output_gate) {
     q_gate_ = plan.add_heads("q and gate", layer_.n_head, 2 * rows.head_dim_k);
   }
   gate_ = plan.add_heads("output gate", layer_.n_head, rows.head_dim_v);
-  ungated_ = plan.add_heads("ungated", layer_.n_head, rows.head_dim_v);
 }
 
 void Attention::load_qkv(LayerLoader& loader) {
@@ -130,13 +133,16 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   }
   prepare(q, k, pass);
 
-  const Tensor ungated = has_gate() ? buffers.get(ungated_, n_out) : attn;
-  pass.attention->attend(q, k, v, ungated);
+  const Tensor unchanged = is_changed() ? buffers.get(unchanged_, n_out) : attn;
+  pass.attention->attend(q, k, v, unchanged);
 
   if (n_out == 0) return;
   if (has_gate()) {
     ops::activate(*pass.backend, Activation::sigmoid, rows(gate.slice(n_q - n_out, n_q)),
-                  rows(ungated), rows(attn));
+                  rows(unchanged), rows(sub_norm_ ? unchanged : attn));
+  }
+  if (sub_norm_) {
+    normalize(*pass.backend, context_.spec, sub_norm_, rows(unchanged), rows(attn));
   }
   out_.add_to(pass.x.slice(n - n_out, n), rows(attn), context_, pass);
 }

@@ -23,7 +23,7 @@ class Attention final : public TokenMixer {
     return present({&wq_, &wk_, &wv_, &wgate_, &out_.w});
   }
   std::vector<const Norm*> norms() const override {
-    return present({&q_norm_, &k_norm_, &v_norm_, &out_.post_norm});
+    return present({&q_norm_, &k_norm_, &v_norm_, &sub_norm_, &out_.post_norm});
   }
   std::vector<Tensor> vectors() const override { return {sinks_}; }
   Tensor sinks() const override { return sinks_; }
@@ -33,6 +33,8 @@ class Attention final : public TokenMixer {
   void load_norms(LayerLoader& loader);
   void plan_activations(ActivationPlan& plan);
   bool has_gate() const { return layer_.output_gate || wgate_; }
+  /// Whether something comes between attention and the matrix of its output.
+  bool is_changed() const { return has_gate() || sub_norm_; }
   void project(const Tensor& normed, const Tensor& q, const Tensor& k, const Tensor& v,
                const Tensor& gate, const LayerPass& pass) const;
   void prepare(const Tensor& q, const Tensor& k, const LayerPass& pass) const;
@@ -44,13 +46,15 @@ class Attention final : public TokenMixer {
   Weight wk_, wv_;             // [n_k, n_embd], [n_v, n_embd]; wv_ may be empty, or both
   Weight wgate_;               // [n_head * head_dim_v, n_embd], where Family::attention_gate
   Norm q_norm_, k_norm_;       // as Family::qk_norm says
+  Norm sub_norm_;              // [n_head * head_dim_v], where Family::sub_norms
   Norm v_norm_;                // [head_dim_v], where Family::value_norm
   Tensor sinks_;               // [n_head], or empty
   ResidualOutput out_;         // of n_head * head_dim_v values
   ActivationTensor q_, attn_;  // [n, n_head, head_dim]
   ActivationTensor k_, v_;     // [n, n_head_kv, head_dim]
   ActivationTensor q_gate_;    // [n, n_head, 2 * head_dim], with LayerSpec::output_gate
-  ActivationTensor gate_, ungated_;  // [n, n_head, head_dim], where there are gates
+  ActivationTensor gate_;      // [n, n_head, head_dim], where there are gates
+  ActivationTensor unchanged_;  // [n, n_head, head_dim], where is_changed()
 };
 
 }  // namespace snapkv

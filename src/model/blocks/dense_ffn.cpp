@@ -35,6 +35,7 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
     token_gate_.w = loader.vector(name, n_embd, Presence::required).reshaped({1, n_embd});
     factor_ = context.activations.add("factor", 1);
   }
+  if (family.sub_norms) sub_norm_.weight = loader.vector("ffn_sub_norm.weight", n_ff, Presence::required);
   const bool normed = family.norm_places != NormPlaces::before;
   const bool summed = part.kind == FeedForwardKind::shared_expert || part.beside;
   down_ = {context, matrix("ffn_down", n_embd, n_ff),
@@ -72,15 +73,17 @@ void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass)
   down_.add_to(x, act, context_, pass);
 }
 
-/// act = f(x) * factor, or f(x) without one
+/// act = f(x) * factor, or f(x) without one, and with a norm its norm. Then x and factor are lost.
 void DenseFfn::activate(const Tensor& x, const Tensor& factor, const Tensor& act,
                         const LayerPass& pass) const {
   const Family& family = *context_.spec.family;
   if (family.xielu) {
-    SNAPKV_CHECK(!factor);
+    SNAPKV_CHECK(!factor && !sub_norm_);
     ops::xielu(*pass.backend, x, xielu_.alpha_p, xielu_.alpha_n, xielu_.beta, xielu_.eps, act);
   } else {
-    ops::activate(*pass.backend, family.activation, x, factor, act);
+    const Tensor out = sub_norm_ ? x : act;
+    ops::activate(*pass.backend, context_.spec.config.activation, x, factor, out);
+    if (sub_norm_) normalize(*pass.backend, context_.spec, sub_norm_, out, act);
   }
 }
 

@@ -16,7 +16,7 @@ class DenseFfn final : public FeedForward {
   std::vector<const Weight*> matrices() const override {
     return present({&gate_, &up_, &token_gate_, &down_.w});
   }
-  std::vector<const Norm*> norms() const override { return present({&down_.post_norm}); }
+  std::vector<const Norm*> norms() const override { return present({&sub_norm_, &down_.post_norm}); }
 
  private:
   void activate(const Tensor& x, const Tensor& factor, const Tensor& act,
@@ -27,6 +27,7 @@ class DenseFfn final : public FeedForward {
   const float gate_factor_;
   const float peaks_;
   Weight gate_, up_;                          // [n_ff, n_embd]; no gate where the family has none
+  Norm sub_norm_;                             // [n_ff], where Family::sub_norms
   Weight token_gate_;                         // [1, n_embd], or empty
   ResidualOutput down_;                       // of n_ff values
   ActivationTensor gate_out_, up_out_, act_;  // [n, n_ff]; no gate_out_ where there is no gate

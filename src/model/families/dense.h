@@ -13,6 +13,13 @@ inline constexpr std::array kDense = {
     Family{.name = "deci",
            .models = "Llama Nemotron Super and Ultra, Nemotron 51B, DeciLM",
            .make_layers = make_deci_layers},
+
+    Family{.name = "bitnet",
+           .models = "BitNet b1.58",
+           .names_activation = true,
+           .rope = RopeLayout::neox,
+           .sub_norms = true,
+           .shared_output = SharedOutput::always},
 };
 
 }  // namespace snapkv
