@@ -32,6 +32,7 @@ struct RandomFamily {
   std::string architecture = "llama";
   int64_t n_rot = 0;  // 0: head_dim
   bool layer_norm = false, norm_bias = false;
+  bool plain_norms = false;  // without tensors
   bool rms_epsilon = false;  // whether the header names the number of layer norms as RMS norms'
   bool norm_before = true, norm_after = false;
   bool ffn_norm = true;
@@ -47,6 +48,7 @@ struct RandomFamily {
   bool xielu = false;                       // numbers of each layer's xIELU
   bool bare_ffn_norm = false;               // ffn_norm's name has no ".weight" at its end
   bool ffn_norm_is_post_attention = false;  // the norm before the network is post_attention_norm
+  bool ffn_norm_is_attn_output = false;     // it is attn_output_norm
   int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts
   bool expert_bias = false;                 // of the router and of every expert
   bool fused_experts = false;               // one tensor for their gates and ups

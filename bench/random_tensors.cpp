@@ -54,7 +54,9 @@ class Planner {
       add({blk + "ffn_norm", DType::f32, 1, s_.n_embd, true, 1.0f,
            o_.gains ? g.norm : o_.norm_stddev});
     } else if (f_.norm_before && f_.ffn_norm) {
-      norm(blk + (f_.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm"));
+      norm(blk + (f_.ffn_norm_is_post_attention ? "post_attention_norm"
+                  : f_.ffn_norm_is_attn_output  ? "attn_output_norm"
+                                                : "ffn_norm"));
     }
     if (f_.norm_after) {
       norm(blk + "post_attention_norm");
@@ -361,6 +363,7 @@ class Planner {
          o_.gains ? o_.gains->bias : o_.weight_stddev});
   }
   void norm(const std::string& name, float mean = 1.0f, int64_t n = 0) {
+    if (f_.plain_norms) return;
     const float stddev = o_.gains ? o_.gains->norm * mean : o_.norm_stddev;
     if (n == 0) n = s_.n_embd;
     add({name + ".weight", DType::f32, 1, n, true, mean, stddev});

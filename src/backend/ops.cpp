@@ -138,6 +138,12 @@ bool softcap(const Backend&, const Tensor& x, float cap) {
   return x.numel() > 0;
 }
 
+bool clamp(const Backend&, const Tensor& x, float limit) {
+  SNAPKV_CHECK(x.rank > 0 && x.dtype == DType::f32 && x.is_contiguous());
+  SNAPKV_CHECK(std::isfinite(limit) && limit > 0.0f);
+  return x.numel() > 0;
+}
+
 bool keep_peaks(const Backend&, const Tensor& x, float deviations) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
   SNAPKV_CHECK(std::isfinite(deviations));

@@ -252,6 +252,7 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   c.n_embd = reader.size("embedding_length", 1 << 20);
   c.parallel = family.parallel || (family.parallel_if_flagged && read_parallel(reader));
   c.activation = read_activation(reader, family);
+  c.qkv_limit = static_cast<float>(reader.not_negative("attention.clamp_kqv", 0.0));
   read_experts(reader, family, c);
   c.n_ctx_train = reader.size("context_length", INT32_MAX);
   // Files of phimoe name the number for their layer norms as that of RMS norms.

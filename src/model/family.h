@@ -3,6 +3,7 @@
 // are in families.cpp; model_spec.cpp, decoder_weights.cpp, decoder.cpp and blocks/ read them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -112,6 +113,7 @@ struct Family {
   SharedExpert shared_expert = SharedExpert::none;
 
   NormKind norm = NormKind::rms;
+  bool plain_norms = false;  // norms have no weights
   std::string_view output_norm = "output_norm";  // the tensor's name, without ".weight"
   Presence norm_bias = Presence::optional;
   NormPlaces norm_places = NormPlaces::before;
@@ -170,6 +172,9 @@ struct Family {
   int64_t biased_n_layer = 0;      // models with this n_layer have position biases: not supported
   SharedOutput shared_output = SharedOutput::allowed;
 };
+
+/// Family::own_keys of families that may clamp queries, keys and values.
+inline constexpr std::array<std::string_view, 1> kClampKeys = {"attention.clamp_kqv"};
 
 std::span<const Family> families();
 /// Throws Error{kBadModel} naming general.architecture and the supported ones.

@@ -333,6 +333,18 @@ OpCases softcap_cases() {
   return cases;
 }
 
+// The same bits everywhere.
+OpCases clamp_cases() {
+  OpCases cases;
+  for (const float limit : {8.0f, 0.5f}) {
+    for (OpCase& c : in_place_cases(
+             20, {}, [=](const Place& at, const Tensor& x) { ops::clamp(at, x, limit); })) {
+      cases.push_back(std::move(c));
+    }
+  }
+  return cases;
+}
+
 namespace {
 
 /// Sequences of these lengths, with random states before them.

@@ -97,6 +97,12 @@ TEST_F(RefOps, AddScaleSoftcap) {
   EXPECT_TRUE(all_close(far.values(), {1.2f, 2, -2}, kRounded));
 }
 
+TEST_F(RefOps, ClampKeepsWhatLiesWithin) {
+  const TestTensor x({1, 5}, Values{-3, -2, 0.5f, 2, 1e30f});
+  ops::clamp(*backend_, x, 2.0f);
+  EXPECT_TRUE(all_close(x.values(), {-2, -2, 0.5f, 2, 2}, kExact));
+}
+
 TEST_F(RefOps, ShortConvSeesTheLastInputsOfItsSequence) {
   // rows b, c, x of two tokens, then of another sequence; y = b * x is 3, 2 and 4
   const TestTensor in({3, 3, 1}, Values{1, 2, 3, /**/ 2, 1, 1, /**/ 2, -1, 2});
@@ -553,6 +559,7 @@ TEST_F(RefOps, NothingToDo) {
   ops::scale(*backend_, none, {});
   ops::scale_rows(*backend_, none, TestTensor({0, 1}));
   ops::softcap(*backend_, none, 1.0f);
+  ops::clamp(*backend_, none, 1.0f);
   ops::keep_peaks(*backend_, none, 1.0f);
   ops::match_norms(*backend_, none, none);
   ops::store_rows(*backend_, heads, DType::f16, std::array<void*, 1>{nullptr});

@@ -87,6 +87,25 @@ std::vector<FamilyModel> like_llama() {
                                         .own_output = true}))};
 }
 
+/// Queries, keys and values beyond the limit are many.
+std::vector<FamilyModel> with_clamped_attention() {
+  RandomFamily olmo{.architecture = "olmo", .layer_norm = true, .plain_norms = true};
+  olmo.keys = {{"attention.clamp_kqv", 1.5}};
+  RandomFamily large = olmo;
+  large.own_output = true;
+  large.keys.clear();
+  RandomFamily dbrx{.architecture = "dbrx",
+                    .layer_norm = true,
+                    .fused_qkv = true,
+                    .own_output = true,
+                    .ffn_norm_is_attn_output = true,
+                    .n_expert = 8,
+                    .n_expert_used = 3,
+                    .keys = {{"attention.clamp_kqv", 1.5}}};
+  return {model_of("olmo", shape_of(olmo)), model_of("olmo-plain", shape_of(large)),
+          model_of("dbrx", shape_of(dbrx))};
+}
+
 std::vector<FamilyModel> with_shared_experts() {
   RandomFamily deepseek{.architecture = "deepseek",
                         .own_output = true,
@@ -108,7 +127,8 @@ std::vector<FamilyModel> with_shared_experts() {
 
 std::vector<FamilyModel> older_models() {
   std::vector<FamilyModel> all = {starcoder(), phi2(), codeshell()};
-  for (auto&& some : {gpt_neoxes(), falcons(), like_llama(), with_shared_experts()}) {
+  for (auto&& some : {gpt_neoxes(), falcons(), like_llama(), with_clamped_attention(),
+                      with_shared_experts()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -305,6 +305,16 @@ __global__ void softcap_kernel(float* x, float cap, int64_t n) {
   }
 }
 
+__global__ void clamp_kernel(float* x, float limit, int64_t n) {
+  ptx::let_next_kernel_start();
+  ptx::wait_for_earlier_kernels();
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
+    const float v = x[i];
+    x[i] = v > limit ? limit : v < -limit ? -limit : v;
+  }
+}
+
 template <typename T>
 __global__ void add_bias_kernel(T* x, const float* bias, int64_t n, int64_t n_cols) {
   ptx::let_next_kernel_start();
@@ -394,6 +404,11 @@ void scale_rows(Context& ctx, const Tensor& x, const Tensor& factors) {
 
 void softcap(Context& ctx, const Tensor& x, float cap) {
   start_early(ctx, element_grid(x.numel()), softcap_kernel, static_cast<float*>(x.data), cap,
+              x.numel());
+}
+
+void clamp(Context& ctx, const Tensor& x, float limit) {
+  start_early(ctx, element_grid(x.numel()), clamp_kernel, static_cast<float*>(x.data), limit,
               x.numel());
 }
 

@@ -109,6 +109,15 @@ void softcap(const Tensor& x, float cap) {
   }
 }
 
+// x[t, i] = min(max(x[t, i], -limit), limit); what is not a number stays
+void clamp(const Tensor& x, float limit) {
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const double v = get(x.data, x.dtype, i);
+    if (v > limit) put(x.data, x.dtype, i, limit);
+    if (v < -limit) put(x.data, x.dtype, i, -limit);
+  }
+}
+
 // The pair (a, b) at position p turns by the angle p * inv_freq[i]; m is the magnitude:
 //   a' = m (a cos - b sin),  b' = m (a sin + b cos)
 void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& frequencies) {

@@ -15,6 +15,7 @@ LayerLoader::LayerLoader(const ModelSpec& spec, WeightLoader& weights, int64_t i
 Norm LayerLoader::load_norm(const ModelSpec& spec, WeightLoader& weights, const std::string& name,
                             Presence presence) {
   const int64_t n_embd = spec.config.n_embd;
+  if (spec.family->plain_norms) return {weights.ones(n_embd), {}};
   Norm norm;
   // files of Falcon-H1 leave the ending out of the name of one of their norms
   const bool is_bare = weights.has(name) && !weights.has(name + ".weight");

@@ -102,6 +102,15 @@ inline constexpr std::array kMixtures = {
            .attention_gate = true,
            .shared_output = SharedOutput::never},
 
+    Family{.name = "dbrx",
+           .models = "DBRX",
+           .own_keys = kClampKeys,
+           .experts = ExpertLayers::always,
+           .norm = NormKind::layer,
+           .ffn_norm_name = "attn_output_norm",
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
     Family{.name = "llama4",
            .models = "Llama 4 Scout and Maverick, text",
            .make_layers = make_llama4_layers,

@@ -76,6 +76,12 @@ inline constexpr std::array kOlder = {
            .rope = RopeLayout::neox,
            .shared_output = SharedOutput::never},
 
+    Family{.name = "olmo",
+           .models = "OLMo 1",
+           .own_keys = kClampKeys,
+           .norm = NormKind::layer,
+           .plain_norms = true},
+
     Family{.name = "xverse", .models = "XVERSE 7B to 65B", .shared_output = SharedOutput::never},
 
     Family{.name = "chatglm", .models = "ChatGLM 3, GLM 4 9B of 2024", .fused_gate = true},

@@ -119,6 +119,20 @@ void softcap_row(float* x, float cap, int64_t n) {
   for (; i < n; ++i) x[i] = cap * std::tanh(x[i] / cap);
 }
 
+// Comparisons rather than Min and Max, of which processors differ in what they do with NaN: it stays.
+void clamp_row(float* x, float limit, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = hn::Lanes(d);
+  const VF high = hn::Set(d, limit), low = hn::Set(d, -limit);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    const VF v = hn::LoadU(d, x + i);
+    const VF below = hn::IfThenElse(hn::Gt(v, high), high, v);
+    hn::StoreU(hn::IfThenElse(hn::Lt(v, low), low, below), d, x + i);
+  }
+  for (; i < n; ++i) x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
+}
+
 // One head: each pair (a, b) turns to (a cos - b sin, a sin + b cos).
 void rope_norm_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
                     const float* HWY_RESTRICT sin_table, int64_t n_pairs) {
@@ -289,6 +303,7 @@ HWY_EXPORT(layer_norm_row_to);
 HWY_EXPORT(add_row);
 HWY_EXPORT(scale_row);
 HWY_EXPORT(softcap_row);
+HWY_EXPORT(clamp_row);
 HWY_EXPORT(rope_norm_head);
 HWY_EXPORT(rope_neox_head);
 HWY_EXPORT(silu_row);
@@ -431,6 +446,15 @@ void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
   float* values = static_cast<float*>(x.data);
 #pragma omp parallel for num_threads(ctx.n_threads) if (n >= kParallelValues)
   for (int64_t i = 0; i < n; i += kPiece) row(values + i, cap, std::min(kPiece, n - i));
+}
+
+void clamp(const CpuContext& ctx, const Tensor& x, float limit) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t n = x.numel();
+  const auto row = HWY_DYNAMIC_DISPATCH(clamp_row);
+  float* values = static_cast<float*>(x.data);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n >= kParallelValues)
+  for (int64_t i = 0; i < n; i += kPiece) row(values + i, limit, std::min(kPiece, n - i));
 }
 
 size_t rope_workspace(const CpuContext&, const Tensor& x, std::span<const int32_t>,
