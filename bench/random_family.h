@@ -39,6 +39,7 @@ struct RandomFamily {
   bool sub_norms = false;  // attn_sub_norm, ffn_sub_norm: before the last matrix of each part
   RandomQkNorm qk_norm = RandomQkNorm::none;
   bool qkv_bias = false, output_bias = false, ffn_bias = false;
+  bool counts_both = false;  // .feed_forward_length is twice n_ff
   bool fused_qkv = false, gated = true, fused_gate = false;
   bool own_output = false, output_has_bias = false;
   bool second_norm = false;  // attn_norm_2: attention's, attn_norm being the network's beside it
@@ -47,6 +48,7 @@ struct RandomFamily {
   bool attention_gate = false;              // attn_gate: a matrix of gates of what attention gives
   bool xielu = false;                       // numbers of each layer's xIELU
   bool bare_ffn_norm = false;               // ffn_norm's name has no ".weight" at its end
+  bool bare_post_norms = false;             // nor have those of the norms after the blocks
   bool ffn_norm_is_post_attention = false;  // the norm before the network is post_attention_norm
   bool ffn_norm_is_attn_output = false;     // it is attn_output_norm
   int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts

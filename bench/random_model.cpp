@@ -212,7 +212,8 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   } else if (gemma4) {
     add_gemma4_keys(meta, s);
   } else if (!f.mamba2.parts_apart) {
-    meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
+    const int64_t n_ff = f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff;
+    meta.u32(key("feed_forward_length"), f.counts_both ? 2 * n_ff : n_ff);
   }
   if (f.n_ff_dense > 0) meta.u32(key("expert_feed_forward_length"), s.n_ff);
   if (f.n_shared > 0) {

@@ -59,8 +59,9 @@ class Planner {
                                                 : "ffn_norm"));
     }
     if (f_.norm_after) {
-      norm(blk + "post_attention_norm");
-      norm(blk + "post_ffw_norm", g.ffn_post_norm);
+      const char* const ending = f_.bare_post_norms ? "" : ".weight";
+      norm(blk + "post_attention_norm", 1.0f, 0, ending);
+      norm(blk + "post_ffw_norm", g.ffn_post_norm, 0, ending);
     }
     if (f_.gemma4.full_every > 0) {
       add_gemma4_attention(blk, il, g);
@@ -362,11 +363,12 @@ class Planner {
     add({name + ".bias", DType::f32, 1, n, true, 0.0f,
          o_.gains ? o_.gains->bias : o_.weight_stddev});
   }
-  void norm(const std::string& name, float mean = 1.0f, int64_t n = 0) {
+  void norm(const std::string& name, float mean = 1.0f, int64_t n = 0,
+            const char* ending = ".weight") {
     if (f_.plain_norms) return;
     const float stddev = o_.gains ? o_.gains->norm * mean : o_.norm_stddev;
     if (n == 0) n = s_.n_embd;
-    add({name + ".weight", DType::f32, 1, n, true, mean, stddev});
+    add({name + ending, DType::f32, 1, n, true, mean, stddev});
     if (f_.norm_bias) add({name + ".bias", DType::f32, 1, n, true, 0.0f, stddev});
   }
   void head_norm(const std::string& name, int64_t n_head, float mean) {

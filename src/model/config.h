@@ -26,20 +26,20 @@ struct QueryTemperature {
 };
 
 struct ModelConfig {
-  std::string architecture;      // general.architecture, prefix of the keys below
-  int64_t n_layer = 0;           // .block_count, without the next ones
-  int64_t n_draft_layer = 0;     // .nextn_predict_layers: guess further tokens; not computed
-  int64_t n_embd = 0;            // .embedding_length
-  int64_t n_expert = 0;          // .expert_count, of each layer that has experts; 0: none has
-  int64_t n_expert_used = 0;     // .expert_used_count: of each token
-  Routing routing;               // .expert_gating_func, .expert_weights_norm, .expert_weights_scale
-  int64_t n_vocab = 0;           // rows of token_embd.weight
-  int64_t n_ctx_train = 0;       // .context_length
-  int64_t n_positions = 0;       // positions with a learned vector; 0: positions are not learned
-  int64_t n_layer_input = 0;     // .embedding_length_per_layer_input; 0: none
-  int64_t n_streams = 1;         // residual streams of a token, each n_embd wide (blocks/altup.h)
+  std::string architecture;   // general.architecture, prefix of the keys below
+  int64_t n_layer = 0;        // .block_count, without the next ones
+  int64_t n_draft_layer = 0;  // .nextn_predict_layers: guess further tokens; not computed
+  int64_t n_embd = 0;         // .embedding_length
+  int64_t n_expert = 0;       // .expert_count, of each layer that has experts; 0: none has
+  int64_t n_expert_used = 0;  // .expert_used_count: of each token
+  Routing routing;            // .expert_gating_func, .expert_weights_norm, .expert_weights_scale
+  int64_t n_vocab = 0;        // rows of token_embd.weight
+  int64_t n_ctx_train = 0;    // .context_length
+  int64_t n_positions = 0;    // positions with a learned vector; 0: positions are not learned
+  int64_t n_layer_input = 0;  // .embedding_length_per_layer_input; 0: none
+  int64_t n_streams = 1;      // residual streams of a token, each n_embd wide (blocks/altup.h)
   Activation activation = Activation::silu;  // Family::activation, or .hidden_activation
-  bool parallel = false;         // Family::parallel, parallel_if_flagged
+  bool parallel = false;                     // Family::parallel, parallel_if_flagged
   float norm_eps = 1e-5f;        // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
   float embedding_scale = 1.0f;  // .embedding_scale
   float residual_scale = 1.0f;   // .residual_scale, factor of what a block adds to the stream

@@ -113,7 +113,7 @@ struct Family {
   SharedExpert shared_expert = SharedExpert::none;
 
   NormKind norm = NormKind::rms;
-  bool plain_norms = false;  // norms have no weights
+  bool plain_norms = false;                      // norms have no weights
   std::string_view output_norm = "output_norm";  // the tensor's name, without ".weight"
   Presence norm_bias = Presence::optional;
   NormPlaces norm_places = NormPlaces::before;
@@ -149,11 +149,14 @@ struct Family {
   bool experts_normalized = true;
   /// What experts read, not what they give, is multiplied by their weights. A token has one expert.
   bool weighs_inputs = false;
-  bool gated = true;        // down(f(gate x) * up x); otherwise down(f(up x))
-  bool xielu = false;       // f is xIELU, with numbers of each layer's own, instead of activation
-  bool fused_gate = false;  // ffn_up holds gate and up, in this order
+  bool gated = true;         // down(f(gate x) * up x); otherwise down(f(up x))
+  bool xielu = false;        // f is xIELU, with numbers of each layer's own, instead of activation
+  bool counts_both = false;  // .feed_forward_length counts the values of gate and up together
+  bool fused_gate = false;   // ffn_up holds gate and up, in this order
 
   RopeLayout rope = RopeLayout::norm;
+  /// .rope.scaling.alpha stretches the rotation: its base is multiplied by alpha^(d / (d - 2)).
+  bool stretches_base = false;
   RotatedLayers rotated = RotatedLayers::all;
   Windows windows = {};
   FamilyTemperature temperature = {};

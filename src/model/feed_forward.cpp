@@ -19,6 +19,21 @@ int64_t read_width(const MetadataReader& reader, const char* name) {
   return reader.size(reader.has(name) ? name : "feed_forward_length", 1 << 22);
 }
 
+/// Those of dense networks, of each layer.
+std::vector<int64_t> read_dense_widths(const MetadataReader& reader, const ModelSpec& spec) {
+  constexpr const char* kKey = "feed_forward_length";
+  std::vector<int64_t> widths = reader.sizes(kKey, spec.config.n_layer, {}, 1, 1 << 22);
+  if (!spec.family->counts_both) return widths;
+  for (int64_t& n : widths) {
+    if (n % 2 != 0) {
+      fail(ErrorCode::kBadModel, "{}: {} = {} must be even: it counts gates and ups together",
+           reader.file().path(), reader.key(kKey), n);
+    }
+    n /= 2;
+  }
+  return widths;
+}
+
 /// The number of first layers that have no experts.
 int64_t read_n_dense(const MetadataReader& reader, const ModelConfig& c) {
   const GgufFile& file = reader.file();
@@ -101,11 +116,13 @@ void add_feed_forward(const MetadataReader& reader, ModelSpec& spec) {
   const int64_t n_dense = c.n_expert > 0 ? read_n_dense(reader, c) : c.n_layer;
   // of every so many layers, the last has experts
   const int64_t step = c.n_expert > 0 ? reader.size("interleave_moe_layer_step", 1, INT32_MAX) : 1;
+  std::vector<int64_t> dense;  // widths; read where a layer needs its
   for (int64_t il = 0; il < c.n_layer; ++il) {
     std::vector<FeedForwardPart>& ffn = spec.layers[il].ffn;
     if (!ffn.empty() || !spec.layers[il].has_ffn) continue;
     if (il < n_dense || (il + 1) % step != 0) {
-      ffn = {{FeedForwardKind::dense, read_width(reader, "feed_forward_length")}};
+      if (dense.empty()) dense = read_dense_widths(reader, spec);
+      ffn = {{FeedForwardKind::dense, dense[il]}};
       if (spec.family->xielu) ffn.front().xielu = read_xielu(reader, il, c.n_layer);
     } else {
       ffn = read_experts_parts(reader, *spec.family);

@@ -201,6 +201,11 @@ LayerSpec full_attention_layer(const MetadataReader& reader, const ModelSpec& sp
   layer.scale = read_attention_scale(reader, spec, heads);
   layer.softcap = reader.softcap("attn_logit_softcapping", spec.family->attention_softcap);
   layer.rotation = read_rotation(reader, rope_layout(reader, *spec.family), heads.head_dim);
+  if (spec.family->stretches_base) {
+    const double alpha = reader.positive("rope.scaling.alpha", 1.0);
+    const auto d = static_cast<double>(heads.head_dim);
+    layer.rotation.freq_base *= std::pow(alpha, d / (d - 2.0));
+  }
   return layer;
 }
 

@@ -338,7 +338,7 @@ OpCases clamp_cases() {
   OpCases cases;
   for (const float limit : {8.0f, 0.5f}) {
     for (OpCase& c : in_place_cases(
-             20, {}, [=](const Place& at, const Tensor& x) { ops::clamp(at, x, limit); })) {
+             20, {}, [=](const Place&at, const Tensor&x) { ops::clamp(at, x, limit); })) {
       cases.push_back(std::move(c));
     }
   }

@@ -97,22 +97,57 @@ std::vector<FamilyModel> bitnets() {
 
 /// Layers without attention, with a matrix in its place, and with neither attention nor network.
 FamilyModel deci() {
-  RandomFamily family{.architecture = "deci",
-                      .own_output = true,
-                      .rope_freqs = true,
-                      .layer_sizes = {{4, 2, 96}, {4, 0, 160}, {0, 0, 64}, {4, 1, 32}, {0, 0, 0},
-                                      {4, 4, 128}}};
+  RandomFamily family{
+      .architecture = "deci",
+      .own_output = true,
+      .rope_freqs = true,
+      .layer_sizes = {{4, 2, 96}, {4, 0, 160}, {0, 0, 64}, {4, 1, 32}, {0, 0, 0}, {4, 4, 128}}};
   return model_of("deci", shape_of(std::move(family), 6));
+}
+
+std::vector<FamilyModel> families_of_2025() {
+  RandomModelShape jais2 = shape_of({.architecture = "jais2",
+                                     .layer_norm = true,
+                                     .norm_bias = true,
+                                     .qkv_bias = true,
+                                     .output_bias = true,
+                                     .ffn_bias = true,
+                                     .gated = false});
+  jais2.n_head_kv = jais2.n_head;
+  return {model_of("maincoder",
+                   shape_of({.architecture = "maincoder", .qk_norm = RandomQkNorm::each_head})),
+          model_of("pangu-embedded", shape_of({.architecture = "pangu-embedded",
+                                               .qkv_bias = true,
+                                               .output_bias = true,
+                                               .own_output = true})),
+          model_of("jais2", jais2),
+          model_of("plamo3", shape_of({.architecture = "plamo3",
+                                       .norm_after = true,
+                                       .qk_norm = RandomQkNorm::each_head,
+                                       .fused_qkv = true,
+                                       .fused_gate = true,
+                                       .bare_post_norms = true,
+                                       .window = 16,
+                                       .keys = {{"attention.sliding_window_pattern", int64_t{3}},
+                                                {"rope.freq_base_swa", 5e3}}},
+                                      4, 32))};
 }
 
 /// With smaller queries than others: llama.cpp's rotation by sections differs from the one without
 /// by more than rounding does elsewhere.
-FamilyModel qwen2vl() {
-  FamilyModel m = model_of(
-      "qwen2vl", shape_of({.architecture = "qwen2vl", .qkv_bias = true, .sections = true}));
+FamilyModel with_sections(std::string name, RandomFamily family) {
+  family.architecture = name;
+  family.sections = true;
+  FamilyModel m = model_of(std::move(name), shape_of(std::move(family), 3, 16));
   m.shape.rope_base = 1e6;
   m.options.gains->qkv = 1.0f;
   return m;
+}
+
+std::vector<FamilyModel> that_see_pictures() {
+  return {with_sections("qwen2vl", {.qkv_bias = true}), with_sections("paddleocr", {}),
+          with_sections("hunyuan_vl", {.qk_norm = RandomQkNorm::each_head,
+                                       .keys = {{"rope.scaling.alpha", 50.0}}})};
 }
 
 }  // namespace
@@ -125,14 +160,14 @@ std::vector<FamilyModel> more_dense_models() {
                                              {"logit_scale", 2.0}}})),
       baichuan(),
       deci(),
-      qwen2vl(),
       model_of("qwen3vl", shape_of({.architecture = "qwen3vl",
                                     .qk_norm = RandomQkNorm::each_head,
                                     .sections = true,
                                     .keys = {{"n_deepstack_layers", int64_t{2}}}},
                                    3, 32)),
   };
-  for (auto&& some : {glm4s(), exaones(), hunyuans_and_ernies(), with_other_activations(), bitnets()}) {
+  for (auto&& some : {glm4s(), exaones(), hunyuans_and_ernies(), with_other_activations(),
+                      bitnets(), families_of_2025(), that_see_pictures()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

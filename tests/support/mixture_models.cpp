@@ -175,6 +175,21 @@ FamilyModel qwen3vlmoe() {
   return model_of("qwen3vlmoe", shape_of(std::move(family), 3, 32));
 }
 
+FamilyModel mellum() {
+  return model_of("mellum",
+                  shape_of({.architecture = "mellum",
+                            .qk_norm = RandomQkNorm::each_head,
+                            .own_output = true,
+                            .n_expert = 8,
+                            .n_expert_used = 3,
+                            .n_ff_dense = 128,
+                            .window = 16,
+                            .keys = {{"rope.scaling.type", "yarn"},
+                                     {"rope.scaling.factor", 8.0},
+                                     {"rope.scaling.original_context_length", int64_t{512}}}},
+                           4, 32));
+}
+
 }  // namespace
 
 std::vector<FamilyModel> more_mixtures() {
@@ -195,7 +210,8 @@ std::vector<FamilyModel> more_mixtures() {
           phimoe(),
           llama4("llama4", {}),
           llama4("llama4-chunks", short_chunks),
-          qwen3vlmoe()};
+          qwen3vlmoe(),
+          mellum()};
 }
 
 }  // namespace snapkv::test

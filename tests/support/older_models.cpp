@@ -87,6 +87,22 @@ std::vector<FamilyModel> like_llama() {
                                         .own_output = true}))};
 }
 
+std::vector<FamilyModel> families_of_2023() {
+  RandomFamily qwen{.architecture = "qwen",
+                    .qkv_bias = true,
+                    .counts_both = true,
+                    .fused_qkv = true,
+                    .own_output = true};
+  RandomFamily plamo{.architecture = "plamo", .ffn_norm = false, .own_output = true};
+  RandomFamily openelm{.architecture = "openelm",
+                       .qk_norm = RandomQkNorm::each_head,
+                       .fused_qkv = true,
+                       .layer_sizes = {{2, 1, 32}, {4, 2, 96}, {4, 1, 64}, {8, 2, 160}}};
+  return {model_of("qwen", with_kv_heads(std::move(qwen), 4)),
+          model_of("plamo", shape_of(std::move(plamo))),
+          model_of("openelm", shape_of(std::move(openelm), 4))};
+}
+
 /// Queries, keys and values beyond the limit are many.
 std::vector<FamilyModel> with_clamped_attention() {
   RandomFamily olmo{.architecture = "olmo", .layer_norm = true, .plain_norms = true};
@@ -127,8 +143,8 @@ std::vector<FamilyModel> with_shared_experts() {
 
 std::vector<FamilyModel> older_models() {
   std::vector<FamilyModel> all = {starcoder(), phi2(), codeshell()};
-  for (auto&& some : {gpt_neoxes(), falcons(), like_llama(), with_clamped_attention(),
-                      with_shared_experts()}) {
+  for (auto&& some : {gpt_neoxes(), falcons(), like_llama(), families_of_2023(),
+                      with_clamped_attention(), with_shared_experts()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -42,18 +42,18 @@ class Attention final : public TokenMixer {
 
   const BlockContext& context_;
   const LayerSpec& layer_;
-  Weight wq_;                  // [n_q, n_embd], or [2 * n_q, n_embd] with LayerSpec::output_gate
-  Weight wk_, wv_;             // [n_k, n_embd], [n_v, n_embd]; wv_ may be empty, or both
-  Weight wgate_;               // [n_head * head_dim_v, n_embd], where Family::attention_gate
-  Norm q_norm_, k_norm_;       // as Family::qk_norm says
-  Norm sub_norm_;              // [n_head * head_dim_v], where Family::sub_norms
-  Norm v_norm_;                // [head_dim_v], where Family::value_norm
-  Tensor sinks_;               // [n_head], or empty
-  ResidualOutput out_;         // of n_head * head_dim_v values
-  ActivationTensor q_, attn_;  // [n, n_head, head_dim]
-  ActivationTensor k_, v_;     // [n, n_head_kv, head_dim]
-  ActivationTensor q_gate_;    // [n, n_head, 2 * head_dim], with LayerSpec::output_gate
-  ActivationTensor gate_;      // [n, n_head, head_dim], where there are gates
+  Weight wq_;                   // [n_q, n_embd], or [2 * n_q, n_embd] with LayerSpec::output_gate
+  Weight wk_, wv_;              // [n_k, n_embd], [n_v, n_embd]; wv_ may be empty, or both
+  Weight wgate_;                // [n_head * head_dim_v, n_embd], where Family::attention_gate
+  Norm q_norm_, k_norm_;        // as Family::qk_norm says
+  Norm sub_norm_;               // [n_head * head_dim_v], where Family::sub_norms
+  Norm v_norm_;                 // [head_dim_v], where Family::value_norm
+  Tensor sinks_;                // [n_head], or empty
+  ResidualOutput out_;          // of n_head * head_dim_v values
+  ActivationTensor q_, attn_;   // [n, n_head, head_dim]
+  ActivationTensor k_, v_;      // [n, n_head_kv, head_dim]
+  ActivationTensor q_gate_;     // [n, n_head, 2 * head_dim], with LayerSpec::output_gate
+  ActivationTensor gate_;       // [n, n_head, head_dim], where there are gates
   ActivationTensor unchanged_;  // [n, n_head, head_dim], where is_changed()
 };
 

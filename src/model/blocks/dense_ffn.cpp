@@ -35,7 +35,8 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
     token_gate_.w = loader.vector(name, n_embd, Presence::required).reshaped({1, n_embd});
     factor_ = context.activations.add("factor", 1);
   }
-  if (family.sub_norms) sub_norm_.weight = loader.vector("ffn_sub_norm.weight", n_ff, Presence::required);
+  if (family.sub_norms)
+    sub_norm_.weight = loader.vector("ffn_sub_norm.weight", n_ff, Presence::required);
   const bool normed = family.norm_places != NormPlaces::before;
   const bool summed = part.kind == FeedForwardKind::shared_expert || part.beside;
   down_ = {context, matrix("ffn_down", n_embd, n_ff),

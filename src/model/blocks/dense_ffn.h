@@ -16,7 +16,9 @@ class DenseFfn final : public FeedForward {
   std::vector<const Weight*> matrices() const override {
     return present({&gate_, &up_, &token_gate_, &down_.w});
   }
-  std::vector<const Norm*> norms() const override { return present({&sub_norm_, &down_.post_norm}); }
+  std::vector<const Norm*> norms() const override {
+    return present({&sub_norm_, &down_.post_norm});
+  }
 
  private:
   void activate(const Tensor& x, const Tensor& factor, const Tensor& act,

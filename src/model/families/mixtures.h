@@ -111,6 +111,14 @@ inline constexpr std::array kMixtures = {
            .rope = RopeLayout::neox,
            .shared_output = SharedOutput::never},
 
+    Family{.name = "mellum",
+           .models = "Mellum 2",
+           .experts = ExpertLayers::always,
+           .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox,
+           .windows = {.full_every = 4, .scaled = false},
+           .shared_output = SharedOutput::never},
+
     Family{.name = "llama4",
            .models = "Llama 4 Scout and Maverick, text",
            .make_layers = make_llama4_layers,

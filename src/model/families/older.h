@@ -82,6 +82,25 @@ inline constexpr std::array kOlder = {
            .norm = NormKind::layer,
            .plain_norms = true},
 
+    Family{.name = "qwen",
+           .models = "Qwen 1 of 2023",
+           .qkv_bias = Presence::required,
+           .counts_both = true,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "plamo",
+           .models = "PLaMo 13B",
+           .parallel = true,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "openelm",
+           .models = "OpenELM",
+           .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::always},
+
     Family{.name = "xverse", .models = "XVERSE 7B to 65B", .shared_output = SharedOutput::never},
 
     Family{.name = "chatglm", .models = "ChatGLM 3, GLM 4 9B of 2024", .fused_gate = true},

@@ -119,7 +119,8 @@ void softcap_row(float* x, float cap, int64_t n) {
   for (; i < n; ++i) x[i] = cap * std::tanh(x[i] / cap);
 }
 
-// Comparisons rather than Min and Max, of which processors differ in what they do with NaN: it stays.
+// Comparisons rather than Min and Max, of which processors differ in what they do with NaN: it
+// stays.
 void clamp_row(float* x, float limit, int64_t n) {
   const F32 d;
   const int64_t n_lanes = hn::Lanes(d);
