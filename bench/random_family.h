@@ -56,6 +56,7 @@ struct RandomFamily {
   bool fused_experts = false;               // one tensor for their gates and ups
   bool merged_experts = true;               // one tensor for all of a layer, else one for each
   bool choice_bias = false;                 // exp_probs_b: of the experts' choice only
+  bool bare_choice_bias = false;            // its name has no ".bias" at its end
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
   int64_t n_dense_layers = 0;               // the first ones, without experts, n_ff_dense wide
   int64_t n_ff_shared = 0;                  // > 0: width of an expert that every token passes

@@ -309,7 +309,7 @@ class Planner {
 
   void add_experts(const std::string& blk, const RandomGains& g) {
     matrix(blk + "ffn_gate_inp", f_.n_expert, s_.n_embd, g.router, f_.expert_bias, DType::f32);
-    if (f_.choice_bias) bias(blk + "exp_probs_b", f_.n_expert);
+    if (f_.choice_bias) bias(blk + "exp_probs_b", f_.n_expert, f_.bare_choice_bias ? "" : ".bias");
     const auto experts = [&](const char* name, int64_t n_out, int64_t n_in) {
       if (f_.merged_experts) {
         matrix(blk + name + "_exps", n_out, n_in, g.ffn, false, {}, f_.n_expert);
@@ -359,8 +359,8 @@ class Planner {
          n_outer});
     if (with_bias) bias(name, n_out);
   }
-  void bias(const std::string& name, int64_t n) {
-    add({name + ".bias", DType::f32, 1, n, true, 0.0f,
+  void bias(const std::string& name, int64_t n, const char* ending = ".bias") {
+    add({name + ending, DType::f32, 1, n, true, 0.0f,
          o_.gains ? o_.gains->bias : o_.weight_stddev});
   }
   void norm(const std::string& name, float mean = 1.0f, int64_t n = 0,

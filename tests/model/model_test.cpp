@@ -368,8 +368,8 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
   if (has("attn_v.weight")) return f.values_of_keys;  // made by the matrix of the keys
   if (has("layer_output_scale") || has("ffn_down_exps.scale")) return true;
-  if (!name.ends_with(".bias")) return false;
   if (has("exp_probs_b")) return f.choice_bias == Presence::optional;
+  if (!name.ends_with(".bias")) return false;
   if (has("norm")) return f.norm_bias == Presence::optional;
   if (has("ssm_dt")) return false;
   if (name == "output.bias") return f.logits_bias == Presence::optional;

@@ -51,6 +51,15 @@ FamilyModel glm4moe_air() {
   return model_of("glm4moe-air", shape_of(std::move(family)));
 }
 
+FamilyModel hy3() {
+  RandomFamily family = with_sigmoids(mixture("hy_v3"));
+  family.bare_choice_bias = true;
+  family.n_dense_layers = 1;
+  family.n_ff_shared = 128;
+  family.n_draft_layer = 1;
+  return model_of("hy_v3", shape_of(std::move(family)));
+}
+
 FamilyModel ernie() {
   RandomFamily family = mixture("ernie4_5-moe");
   family.qk_norm = RandomQkNorm::none;
@@ -211,6 +220,7 @@ std::vector<FamilyModel> more_mixtures() {
           llama4("llama4", {}),
           llama4("llama4-chunks", short_chunks),
           qwen3vlmoe(),
+          hy3(),
           mellum()};
 }
 

@@ -40,7 +40,9 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
   const ModelConfig& c = loader.config();
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
   router_.bias = loader.vector("ffn_gate_inp.bias", c.n_expert, loader.family().expert_bias);
-  choice_bias_ = loader.vector("exp_probs_b.bias", c.n_expert, loader.family().choice_bias);
+  // files of Hy3 leave the ending out of the name
+  choice_bias_ = loader.vector(loader.has("exp_probs_b") ? "exp_probs_b" : "exp_probs_b.bias",
+                               c.n_expert, loader.family().choice_bias);
   if (part.beside) {
     router_norm_.weight = loader.vector("ffn_gate_inp.scale", c.n_embd, Presence::required);
     own_factors_ = loader.vector("ffn_down_exps.scale", c.n_expert, Presence::optional);

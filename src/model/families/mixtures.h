@@ -111,6 +111,16 @@ inline constexpr std::array kMixtures = {
            .rope = RopeLayout::neox,
            .shared_output = SharedOutput::never},
 
+    Family{.name = "hy_v3",
+           .models = "Hy3",
+           .own_keys = kDraftKeys,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::alike,
+           .qk_norm = QkNorm::each_head,
+           .expert_score = ExpertScore::sigmoid,
+           .experts_normalized = false,
+           .rope = RopeLayout::neox},
+
     Family{.name = "mellum",
            .models = "Mellum 2",
            .experts = ExpertLayers::always,
