@@ -172,6 +172,16 @@ CASES = {
     "gpt-oss-mxfp4": case("GptOssConfig", dtype="bfloat16", mxfp4=True, **GPT_OSS, rope_parameters=dict(
         rope_type="yarn", rope_theta=10000.0, factor=8.0, beta_fast=32.0, beta_slow=1.0,
         original_max_position_embeddings=32)),
+    "olmo": case("OlmoConfig", clip_qkv=0.8),
+    "olmo-plain": case("OlmoConfig", dtype="bfloat16", max_shard_size="300KB", num_key_value_heads=4, tie_word_embeddings=True),
+    "jais2": case("Jais2Config", head_dim=32, num_key_value_heads=4),
+    "mellum": case("MellumConfig", head_dim=32, num_local_experts=6, num_experts_per_tok=2, moe_intermediate_size=64,
+                   norm_topk_prob=True, sliding_window=16, mlp_layer_types=["sparse"] * 4,
+                   layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
+                   rope_parameters=dict(
+                       full_attention=dict(rope_type="yarn", rope_theta=20000.0, factor=8.0, beta_fast=32.0, beta_slow=1.0,
+                                           original_max_position_embeddings=32),
+                       sliding_attention=dict(rope_type="default", rope_theta=10000.0))),
     "olmoe": case("OlmoeConfig", num_experts=6, num_experts_per_tok=2, intermediate_size=64, num_key_value_heads=4,
                   norm_topk_prob=False),
     "glm4": case("Glm4Config", head_dim=32, attention_bias=True, partial_rotary_factor=0.5),

@@ -133,10 +133,12 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.n_ctx = gemma ? c.integer("max_position_embeddings", 1, kMaxContext, n_ctx)
                        : c.integer("max_position_embeddings", 1, kMaxContext);
   const bool lfm2 = config.is_lfm2();
-  config.rms_eps = config.is_nemotron_h() ? c.positive("layer_norm_epsilon", 1e-5)
-                   : lfm2                 ? c.positive("norm_eps", 1e-5)
-                   : gemma                ? c.positive("rms_norm_eps", 1e-6)
-                                          : c.positive("rms_norm_eps");
+  config.norm_eps = config.is_nemotron_h() ? c.positive("layer_norm_epsilon", 1e-5)
+                    : config.is_olmo()     ? 1e-5
+                    : config.is_jais2()    ? c.positive("layer_norm_eps", 1e-5)
+                    : lfm2                 ? c.positive("norm_eps", 1e-5)
+                    : gemma                ? c.positive("rms_norm_eps", 1e-6)
+                                           : c.positive("rms_norm_eps");
 }
 
 /// Those of Qwen 2, 3 and 3.5.
@@ -180,6 +182,21 @@ void read_glm4_experts(const JsonFields& c, Config& config) {
   config.expert_scale = c.positive("routed_scaling_factor", 1.0);
 }
 
+/// Every layer has experts.
+void read_mellum_experts(const JsonFields& c, Config& config) {
+  config.n_ff_dense = config.n_ff;
+  config.n_ff = c.integer("moe_intermediate_size", 1, 1 << 22);
+  config.normalizes_experts = c.flag("norm_topk_prob", true);
+  const Json* types = c.find("mlp_layer_types");
+  if (types == nullptr) return;
+  if (!types->is_array()) c.bad("mlp_layer_types", "is {}, expected an array", shown(*types));
+  for (const Json& type : *types) {
+    if (type == "sparse") continue;
+    c.bad("mlp_layer_types", "holds {}, supported is \"sparse\": experts in every layer",
+          shown(type));
+  }
+}
+
 void read_phi_experts(const JsonFields& c, Config& config) {
   if (config.n_expert_used != 2) {
     c.bad("num_experts_per_tok", "is {}, supported is 2", config.n_expert_used);
@@ -208,6 +225,7 @@ void read_experts(const JsonFields& c, Config& config) {
   if (config.mapping->architecture.starts_with("qwen")) read_qwen_experts(c, config);
   if (config.mapping->architecture == "gpt-oss") read_gpt_oss_experts(c, config);
   if (config.is_phimoe()) read_phi_experts(c, config);
+  if (config.mapping->architecture == "mellum") read_mellum_experts(c, config);
   if (config.is_llama4()) read_llama4_experts(c, config);
   if (config.mapping->architecture == "granitemoe" || config.is_granite_hybrid()) {
     config.n_ff_shared = c.integer("shared_intermediate_size", 0, 1 << 22, 0);
@@ -374,6 +392,7 @@ Config read_config(const JsonFields& root) {
   if (mapping.architecture == "olmoe" && c.has("clip_qkv")) {
     c.bad("clip_qkv", "is {}, supported is null", shown(*c.find("clip_qkv")));
   }
+  if (config.is_olmo() && c.has("clip_qkv")) config.qkv_limit = c.positive("clip_qkv");
   if (mapping.architecture == "gemma3") {
     check_gemma3(c, config);
     if (c.has("final_logit_softcapping")) {
@@ -431,7 +450,10 @@ void add_config_keys(const Config& config, Keys& keys) {
     if (config.is_lfm2()) keys.u32(key("shortconv.l_cache"), config.conv_kernel);
     keys.u32(key("vocab_size"), config.n_vocab);
   }
-  keys.f32(key("attention.layer_norm_rms_epsilon"), config.rms_eps);
+  keys.f32(key(config.mapping->layer_epsilon ? "attention.layer_norm_epsilon"
+                                             : "attention.layer_norm_rms_epsilon"),
+           config.norm_eps);
+  if (config.qkv_limit > 0) keys.f32(key("attention.clamp_kqv"), config.qkv_limit);
   if (config.has_head_dim) {
     keys.u32(key("attention.key_length"), config.head_dim);
     keys.u32(key("attention.value_length"), config.head_dim);

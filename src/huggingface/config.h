@@ -98,7 +98,7 @@ struct Config {
   int64_t n_rot = 0;
   int64_t n_ctx = 0;
   bool has_head_dim = false;  // whether config.json gives it
-  double rms_eps = 0;
+  double norm_eps = 0;
   RopeConfig rope;
   double rope_theta_local = 0;  // for gemma3's layers with a window
   int64_t sliding_window = 0;   // tokens that a layer with a window sees; 0: no layer has one
@@ -124,6 +124,7 @@ struct Config {
   // Granite's factors; 0: not given
   double attention_scale = 0, embedding_scale = 0, residual_scale = 0, logit_scale = 0;
   double final_softcap = 0;  // 0: none
+  double qkv_limit = 0;      // of queries, keys and values; 0: none
   bool ties_embeddings = false;
 
   int64_t size(Size which) const;
@@ -146,6 +147,8 @@ struct Config {
   bool is_falcon_h1() const { return mapping->architecture == "falcon-h1"; }
   /// Dense or with experts.
   bool is_nemotron_h() const { return mapping->architecture.starts_with("nemotron_h"); }
+  bool is_olmo() const { return mapping->architecture == "olmo"; }
+  bool is_jais2() const { return mapping->architecture == "jais2"; }
   bool is_llama4() const { return mapping->architecture == "llama4"; }
   bool has_experts_in(int64_t il) const {
     if (is_llama4()) return (il + 1) % llama4.expert_step == 0;

@@ -111,9 +111,10 @@ struct GgufMapping {
   std::span<const TensorRow> joined_experts = {};
   std::string_view expert_prefix = {};  // of their names, before the expert's number
   std::string_view root = "model", embeddings = "embed_tokens";     // of the other names
-  std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end
+  std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end; empty: no tensor
   Edit norms = Edit::none;                                          // of that one
   bool layer_norms = false;              // whose vectors have biases, all of them
+  bool layer_epsilon = false;            // whether GGUF's key of their epsilon is that of layer norms
   bool ties_embeddings = false;          // where config.json does not say
   std::string_view activation = "silu";  // of the feed-forward network
   std::string_view activation_key = "hidden_act";

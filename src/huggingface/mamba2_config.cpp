@@ -147,7 +147,7 @@ void add_mamba2_keys(const Config& config, Keys& keys) {
   if (config.n_latent > 0) keys.u32(prefix + "moe_latent_size", config.n_latent);
   keys.flag(prefix + "rope.scaling.finetuned", config.is_rotated);
   if (config.parts.empty()) return;
-  keys.f32(prefix + "attention.layer_norm_epsilon", config.rms_eps);  // llama.cpp wants both
+  keys.f32(prefix + "attention.layer_norm_epsilon", config.norm_eps);  // llama.cpp wants both
   std::vector<int64_t> widths;
   for (const char part : config.parts) {
     widths.push_back(part == '-' || part == 'E' ? config.n_ff : 0);

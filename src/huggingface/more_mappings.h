@@ -202,6 +202,31 @@ inline constexpr TensorRow kHunyuanLayer[] = {
     {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
 };
 
+/// Norms have no weights. GGUF's files rotate neighbouring values.
+inline constexpr TensorRow kOlmoLayer[] = {
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd, Edit::permute_q},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::permute_k},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+inline constexpr TensorRow kJais2Layer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+inline constexpr std::string_view kOlmo[] = {"OlmoForCausalLM"};
+inline constexpr std::string_view kJais2[] = {"Jais2ForCausalLM"};
+inline constexpr std::string_view kMellum[] = {"MellumForCausalLM"};
 inline constexpr std::string_view kGlm4[] = {"Glm4ForCausalLM"};
 inline constexpr std::string_view kGlm4Moe[] = {"Glm4MoeForCausalLM"};
 inline constexpr std::string_view kLlama4[] = {"Llama4ForCausalLM",
@@ -214,9 +239,29 @@ inline constexpr std::string_view kQwen2Vl[] = {"Qwen2VLForConditionalGeneration
                                                 "Qwen2_5_VLForConditionalGeneration"};
 inline constexpr std::string_view kQwen3Vl[] = {"Qwen3VLForConditionalGeneration"};
 
-/// `qwen2` and `qwen3`: the layers of those.
-constexpr auto more_mappings(std::span<const TensorRow> qwen2, std::span<const TensorRow> qwen3) {
+/// `qwen2`, `qwen3` and `qwen3moe`: the layers of those, and `experts` those of the last.
+constexpr auto more_mappings(std::span<const TensorRow> qwen2, std::span<const TensorRow> qwen3,
+                             std::span<const TensorRow> qwen3moe,
+                             std::span<const TensorRow> experts,
+                             std::span<const TensorRow> joined_experts) {
   return std::array{
+      GgufMapping{.architecture = "olmo",
+                  .classes = kOlmo,
+                  .layer = kOlmoLayer,
+                  .norm = "",
+                  .layer_epsilon = true},
+      GgufMapping{.architecture = "jais2",
+                  .classes = kJais2,
+                  .layer = kJais2Layer,
+                  .layer_norms = true,
+                  .layer_epsilon = true,
+                  .activation = "relu2"},
+      GgufMapping{.architecture = "mellum",
+                  .classes = kMellum,
+                  .layer = qwen3moe,
+                  .experts = experts,
+                  .joined_experts = joined_experts,
+                  .expert_prefix = "mlp.experts."},
       GgufMapping{.architecture = "gemma3n",
                   .classes = kGemma3n,
                   .layer = kGemma3nLayer,

@@ -92,9 +92,11 @@ class Mapper {
       if (has_experts) add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
     }
-    add({config_.mapping->norm, config_.mapping->gguf_norm, Size::embd, Size::none,
-         config_.mapping->norms},
-        "", "");
+    if (!config_.mapping->norm.empty()) {
+      add({config_.mapping->norm, config_.mapping->gguf_norm, Size::embd, Size::none,
+           config_.mapping->norms},
+          "", "");
+    }
     add_output(embeddings, root);
     check_all_used();
     return std::move(mapped_);

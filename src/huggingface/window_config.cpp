@@ -55,7 +55,7 @@ void read_gpt_oss_windows(const JsonFields& c, Config& config) {
   }
 }
 
-/// EXAONE 4: layers with windows are those of layer_types; the smaller models have none.
+/// EXAONE 4 and Mellum 2: layers with windows are those of layer_types; the smaller models have none.
 void read_exaone4_windows(const JsonFields& c, Config& config) {
   config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
   if (config.sliding_window == 0) return;
@@ -114,7 +114,7 @@ void read_windows(const JsonFields& c, Config& config) {
     read_gemma4_windows(c, config);
   } else if (architecture == "gpt-oss") {
     read_gpt_oss_windows(c, config);
-  } else if (architecture == "exaone4") {
+  } else if (architecture == "exaone4" || architecture == "mellum") {
     read_exaone4_windows(c, config);
   } else if (config.is_phi()) {
     config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);

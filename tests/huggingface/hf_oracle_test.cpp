@@ -79,10 +79,11 @@ INSTANTIATE_TEST_SUITE_P(
                     "llama4-plain", "llama4-picture", "phimoe", "phimoe-long", "qwen2moe", "lfm2",
                     "lfm2moe", "qwen35", "qwen35-bf16", "qwen35-picture", "qwen35moe",
                     "qwen35moe-picture", "qwen3next", "gpt-oss", "gpt-oss-bf16", "gpt-oss-mxfp4",
-                    "olmoe", "granitemoe", "granitemoe-shared", "glm4", "glm4moe", "glm4moe-groups",
-                    "seed_oss", "exaone4", "exaone4-window", "ernie4_5", "hunyuan", "qwen2vl",
-                    "qwen3vl", "granitehybrid", "granitehybrid-moe", "falcon_h1", "falcon_h1-norm",
-                    "nemotron_h", "nemotron_h-moe", "nemotron_h-latent"),
+                    "olmo", "olmo-plain", "olmoe", "jais2", "mellum", "granitemoe",
+                    "granitemoe-shared", "glm4", "glm4moe", "glm4moe-groups", "seed_oss", "exaone4",
+                    "exaone4-window", "ernie4_5", "hunyuan", "qwen2vl", "qwen3vl", "granitehybrid",
+                    "granitehybrid-moe", "falcon_h1", "falcon_h1-norm", "nemotron_h",
+                    "nemotron_h-moe", "nemotron_h-latent"),
     [](const auto& test) {
       std::string name = test.param;
       std::replace(name.begin(), name.end(), '-', '_');

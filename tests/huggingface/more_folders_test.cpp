@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Folders of Gemma 3n, Gemma 4, GLM 4.5, EXAONE 4, Hunyuan and Qwen 2 VL: what published ones have
-// and those that save_pretrained writes (hf_oracle_test.cpp) do not, and what is refused.
+// Folders of Gemma 3n, Gemma 4, GLM 4.5, EXAONE 4, Hunyuan, Mellum 2, OLMo and Qwen 2 VL: what
+// published ones have and those that save_pretrained writes (hf_oracle_test.cpp) do not, and what
+// is refused.
 #include <gtest/gtest.h>
 
 #include "snapkv/engine.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/test_models.h"
 
@@ -44,6 +46,19 @@ TEST(MoreFoldersTest, LayersOfGlmThatGuessFurtherTokensAreLeftOut) {
   EXPECT_EQ(logits_of(load_changed("glm4moe", add_layer)), logits_of(load_as_saved("glm4moe")));
   expect_error(ErrorCode::kBadModel, {"model.layers.4.", "not part of Glm4ForCausalLM"},
                [&] { load_changed("glm4", add_layer); });
+}
+
+TEST(MoreFoldersTest, LayersOfMellumWithoutExpertsAreNamed) {
+  const auto set = [](Json& golden) { golden["config"]["mlp_layer_types"][1] = "dense"; };
+  expect_error(ErrorCode::kBadModel, {"mlp_layer_types", "dense", "sparse"},
+               [&] { load_changed("mellum", set); });
+}
+
+TEST(MoreFoldersTest, TheLimitOfOlmoIsRead) {
+  const auto without = [](Json& golden) { golden["config"].erase("clip_qkv"); };
+  EXPECT_NE(logits_of(load_changed("olmo", without)), logits_of(load_as_saved("olmo")));
+  const auto negative = [](Json& golden) { golden["config"]["clip_qkv"] = -1.0; };
+  expect_error(ErrorCode::kBadModel, {"clip_qkv", "-1"}, [&] { load_changed("olmo", negative); });
 }
 
 TEST(MoreFoldersTest, ExpertsOfGlmThatDoNotFitAreNamed) {
