@@ -59,6 +59,7 @@ struct RandomFamily {
   bool bare_choice_bias = false;            // its name has no ".bias" at its end
   int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
   int64_t n_dense_layers = 0;               // the first ones, without experts, n_ff_dense wide
+  bool names_dense_layers = true;           // whether the header says how many these are
   int64_t n_ff_shared = 0;                  // > 0: width of an expert that every token passes
   int64_t n_latent = 0;                     // > 0: values that experts work on, fewer than n_embd
   int64_t n_shared = 0;                     // > 0: the header says this, not n_ff_shared
@@ -119,9 +120,11 @@ struct RandomFamily {
   };
   Gemma3n gemma3n = {};
   std::vector<RandomLayerSizes> layer_sizes = {};  // [n_layer]; empty: all are RandomModelShape's
-  int64_t n_draft_layer = 0;  // layers after the others that guess further tokens
-  bool sections = false;      // .rope.dimension_sections, of models that see pictures
-  int64_t window = 0;         // .attention.sliding_window; 0: none
+  int64_t n_draft_layer = 0;                // layers after the others that guess further tokens
+  bool sections = false;                    // .rope.dimension_sections, of models that see pictures
+  std::vector<int64_t> window_layers = {};  // that have sinks and a window, where not all have one
+  int64_t value_dim = 0;                    // of a head's value; 0: head_dim
+  int64_t window = 0;                       // .attention.sliding_window; 0: none
   std::vector<RandomKey> keys = {};
 };
 

@@ -223,7 +223,8 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   }
   if (f.n_latent > 0) meta.u32(key("moe_latent_size"), f.n_latent);
   if (f.expert_step > 0) meta.u32(key("interleave_moe_layer_step"), f.expert_step);
-  if (f.n_dense_layers > 0) meta.u32(key("leading_dense_block_count"), f.n_dense_layers);
+  if (f.n_dense_layers > 0 && f.names_dense_layers)
+    meta.u32(key("leading_dense_block_count"), f.n_dense_layers);
   if (f.n_expert > 0) {
     meta.u32(key("expert_count"), f.n_expert);
     meta.u32(key("expert_used_count"), f.n_expert_used);
@@ -249,7 +250,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     add_latent_keys(meta, s);
   } else {
     meta.u32(key("attention.key_length"), s.head_dim);
-    meta.u32(key("attention.value_length"), s.head_dim);
+    meta.u32(key("attention.value_length"), f.value_dim > 0 ? f.value_dim : s.head_dim);
   }
   const bool layer_epsilon = f.layer_norm && !f.rms_epsilon;
   meta.f32(key(layer_epsilon ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
@@ -261,6 +262,11 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     meta.f32(key("rope.scaling.factor"), o.rope_linear_factor);
   }
   if (f.window > 0) meta.u32(key("attention.sliding_window"), f.window);
+  if (!f.window_layers.empty()) {
+    std::vector<int32_t> pattern(s.n_layer, 0);
+    for (const int64_t il : f.window_layers) pattern[il] = 1;
+    meta.array(key("attention.sliding_window_pattern"), 5, pattern);
+  }
   for (const RandomKey& k : f.keys) {
     if (const auto* n = std::get_if<int64_t>(&k.value)) meta.u32(key(k.name), *n);
     if (const auto* x = std::get_if<double>(&k.value)) meta.f32(key(k.name), *x);

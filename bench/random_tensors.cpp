@@ -46,7 +46,7 @@ class Planner {
 
  private:
   void add_layer(const std::string& blk, int64_t il, const RandomGains& g) {
-    if (!f_.layer_sizes.empty()) return add_sized_layer(blk, f_.layer_sizes[il], g);
+    if (!f_.layer_sizes.empty()) return add_sized_layer(blk, il, g);
     if (f_.norm_before) norm(blk + "attn_norm");
     if (f_.second_norm) norm(blk + "attn_norm_2");
     if (f_.mamba2.parts_apart) return add_part(blk, il, g);
@@ -82,18 +82,28 @@ class Planner {
     add_ffn(blk, il, g);
   }
 
-  void add_sized_layer(const std::string& blk, const RandomLayerSizes& sizes,
-                       const RandomGains& g) {
-    sizes_ = sizes;
+  void add_sized_layer(const std::string& blk, int64_t il, const RandomGains& g) {
+    const RandomLayerSizes sizes = sizes_ = f_.layer_sizes[il];
     if (sizes.n_head > 0) norm(blk + "attn_norm");
     if (sizes.n_head_kv > 0) {
       add_attention(blk, g);
+      if (is_window_layer(il)) add_sinks(blk, g);
     } else if (sizes.n_head > 0) {
       matrix(blk + "attn_output", s_.n_embd, s_.n_embd, g.attention_output);
     }
     if (sizes.n_ff == 0) return;
     norm(blk + "ffn_norm");
-    add_ffn(blk, 0, g);
+    add_ffn(blk, il, g);
+  }
+
+  bool is_window_layer(int64_t il) const {
+    return std::find(f_.window_layers.begin(), f_.window_layers.end(), il) !=
+           f_.window_layers.end();
+  }
+
+  void add_sinks(const std::string& blk, const RandomGains& g) {
+    add({blk + "attn_sinks.weight", DType::f32, 1, sizes_.n_head, true, 0.0f,
+         o_.gains ? g.sinks : o_.weight_stddev});
   }
 
   void add_gemma4_tables(const RandomGains& g) {
@@ -266,30 +276,29 @@ class Planner {
 
   void add_attention(const std::string& blk, const RandomGains& g) {
     if (f_.latent.rank > 0) return add_latent_attention(blk, g);
-    const int64_t n_q = sizes_.n_head * s_.head_dim, n_kv = sizes_.n_head_kv * s_.head_dim;
+    const int64_t n_q = sizes_.n_head * s_.head_dim, n_k = sizes_.n_head_kv * s_.head_dim;
+    const int64_t value_dim = f_.value_dim > 0 ? f_.value_dim : s_.head_dim;
+    const int64_t n_v = sizes_.n_head_kv * value_dim, n_out = sizes_.n_head * value_dim;
     const bool qkv_bias = f_.qkv_bias || o_.qkv_bias;
     const bool output_gate = f_.delta_net.n_head > 0;
     if (f_.fused_qkv) {
-      matrix(blk + "attn_qkv", n_q + 2 * n_kv, s_.n_embd, g.qkv, qkv_bias);
+      matrix(blk + "attn_qkv", n_q + n_k + n_v, s_.n_embd, g.qkv, qkv_bias);
     } else {
       matrix(blk + "attn_q", output_gate ? 2 * n_q : n_q, s_.n_embd, g.qkv);
-      matrix(blk + "attn_k", n_kv, s_.n_embd, g.qkv);
-      matrix(blk + "attn_v", n_kv, s_.n_embd, g.qkv);
+      matrix(blk + "attn_k", n_k, s_.n_embd, g.qkv);
+      matrix(blk + "attn_v", n_v, s_.n_embd, g.qkv);
       if (qkv_bias) {
         bias(blk + "attn_q", n_q);
-        bias(blk + "attn_k", n_kv);
-        bias(blk + "attn_v", n_kv);
+        bias(blk + "attn_k", n_k);
+        bias(blk + "attn_v", n_v);
       }
     }
     head_norm(blk + "attn_q_norm.weight", sizes_.n_head, g.qk_norm);
     head_norm(blk + "attn_k_norm.weight", sizes_.n_head_kv, g.qk_norm);
-    if (f_.attention_gate) matrix(blk + "attn_gate", n_q, s_.n_embd, g.qkv);
-    matrix(blk + "attn_output", s_.n_embd, n_q, g.attention_output, f_.output_bias);
-    if (f_.sub_norms) norm(blk + "attn_sub_norm", 1.0f, n_q);
-    if (f_.sinks) {
-      add({blk + "attn_sinks.weight", DType::f32, 1, s_.n_head, true, 0.0f,
-           o_.gains ? g.sinks : o_.weight_stddev});
-    }
+    if (f_.attention_gate) matrix(blk + "attn_gate", n_out, s_.n_embd, g.qkv);
+    matrix(blk + "attn_output", s_.n_embd, n_out, g.attention_output, f_.output_bias);
+    if (f_.sub_norms) norm(blk + "attn_sub_norm", 1.0f, n_out);
+    if (f_.sinks) add_sinks(blk, g);
   }
 
   void add_ffn(const std::string& blk, int64_t il, const RandomGains& g) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of the table in gguf_mappings.cpp: Gemma 3n, Gemma 4, GLM 4, Llama 4, Seed-OSS, EXAONE 4,
-// ERNIE 4.5, Hunyuan and the text models of Qwen 2 VL to Qwen 3 VL.
+// Rows of the table in gguf_mappings.cpp: OLMo 1, Jais 2, Mellum 2, Gemma 3n, Gemma 4, GLM 4, Llama
+// 4, Seed-OSS, EXAONE 4, ERNIE 4.5, Hunyuan and the text models of Qwen 2 VL to Qwen 3 VL.
 #pragma once
 
 #include <array>

@@ -13,7 +13,8 @@
 namespace snapkv {
 namespace {
 
-Heads checked_heads(const MetadataReader& reader, const ModelConfig& c, Heads heads) {
+Heads checked_heads(const MetadataReader& reader, const ModelConfig& c, Heads heads,
+                    bool may_differ) {
   const std::string& path = reader.file().path();
   if (heads.n_head % heads.n_head_kv != 0) {
     fail(ErrorCode::kBadModel, "{}: {} = {} is not a multiple of {} = {}", path,
@@ -31,11 +32,15 @@ Heads checked_heads(const MetadataReader& reader, const ModelConfig& c, Heads he
     fail(ErrorCode::kBadModel, "{}: the head size is {}, supported are multiples of 8", path,
          heads.head_dim);
   }
-  const int64_t value_length = reader.size("attention.value_length", heads.head_dim, 4096);
-  if (value_length != heads.head_dim) {
+  heads.value_dim = reader.size("attention.value_length", heads.head_dim, 4096);
+  if (heads.value_dim != heads.head_dim && !may_differ) {
     fail(ErrorCode::kBadModel, "{}: {} = {} differs from {} = {}, which is not supported", path,
-         reader.key("attention.value_length"), value_length, reader.key("attention.key_length"),
+         reader.key("attention.value_length"), heads.value_dim, reader.key("attention.key_length"),
          heads.head_dim);
+  }
+  if (heads.value_dim % 8 != 0) {
+    fail(ErrorCode::kBadModel, "{}: {} is {}, supported are multiples of 8", path,
+         reader.key("attention.value_length"), heads.value_dim);
   }
   return heads;
 }
@@ -222,7 +227,8 @@ float QueryTemperature::factor(int32_t pos) const {
   return static_cast<float>(1.0 + scale * std::log(1.0 + n));
 }
 
-std::vector<Heads> read_heads(const MetadataReader& reader, const ModelConfig& c, bool all_attend) {
+std::vector<Heads> read_heads(const MetadataReader& reader, const ModelConfig& c, bool all_attend,
+                              bool may_differ) {
   constexpr int64_t kMost = 1 << 14;
   const std::vector<int64_t> n_head =
       reader.sizes("attention.head_count", c.n_layer, {}, all_attend ? 1 : 0, kMost);
@@ -230,9 +236,9 @@ std::vector<Heads> read_heads(const MetadataReader& reader, const ModelConfig& c
       reader.sizes("attention.head_count_kv", c.n_layer, n_head, all_attend ? 1 : 0, kMost);
   std::vector<Heads> layers;
   for (int64_t il = 0; il < c.n_layer; ++il) {
-    const Heads heads = {n_head[il], n_head_kv[il], 0};
+    const Heads heads = {n_head[il], n_head_kv[il]};
     const bool attends = heads.n_head > 0 && heads.n_head_kv > 0;
-    layers.push_back(attends ? checked_heads(reader, c, heads) : Heads());
+    layers.push_back(attends ? checked_heads(reader, c, heads, may_differ) : Heads());
   }
   return layers;
 }

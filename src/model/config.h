@@ -57,10 +57,12 @@ struct Heads {
   int64_t n_head = 0;     // .attention.head_count
   int64_t n_head_kv = 0;  // .attention.head_count_kv, default n_head; 0: a layer without attention
   int64_t head_dim = 0;   // .attention.key_length, default n_embd / n_head
+  int64_t value_dim = 0;  // .attention.value_length, default head_dim; the same in most families
 };
-/// Of each layer. `all_attend`: whether a layer without attention is an error.
+/// Of each layer. `all_attend`: whether a layer without attention is an error. `may_differ`:
+/// whether value_dim may be another size than head_dim.
 std::vector<Heads> read_heads(const MetadataReader& reader, const ModelConfig& config,
-                              bool all_attend);
+                              bool all_attend, bool may_differ = false);
 
 /// Reads and checks the metadata that all decoders share. Throws Error{kBadModel} naming key,
 /// expected and actual value.

@@ -111,6 +111,8 @@ struct Family {
   std::span<const std::string_view> own_keys = {};
   ExpertLayers experts = ExpertLayers::never;
   SharedExpert shared_expert = SharedExpert::none;
+  /// Whether the first layers have no experts that have no router, if no key counts them.
+  bool counts_routers = false;
 
   NormKind norm = NormKind::rms;
   bool plain_norms = false;                      // norms have no weights
@@ -167,7 +169,11 @@ struct Family {
   bool layer_scales = false;  // layer_output_scale: a layer multiplies the residual stream by it
   Presence stream_scales = Presence::optional;  // .embedding_scale, .residual_scale
   LogitScale logit_scale = LogitScale::none;
-  bool sinks = false;              // of every head's attention: attn_sinks
+  bool sinks = false;                         // of every head's attention: attn_sinks
+  Presence layer_sinks = Presence::required;  // with `sinks`: in each layer
+  /// Values may have another size than keys, and .attention.value_scale multiplies what attention
+  /// gives.
+  bool values_differ = false;
   bool attention_gate = false;     // what attention gives is multiplied by sigmoid(attn_gate x)
   float attention_softcap = 0.0f;  // if the file does not say; 0: none
   float final_softcap = 0.0f;      // of the logits; same default

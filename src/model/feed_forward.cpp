@@ -35,9 +35,16 @@ std::vector<int64_t> read_dense_widths(const MetadataReader& reader, const Model
 }
 
 /// The number of first layers that have no experts.
-int64_t read_n_dense(const MetadataReader& reader, const ModelConfig& c) {
+int64_t read_n_dense(const MetadataReader& reader, const ModelConfig& c, bool counts_routers) {
   const GgufFile& file = reader.file();
-  const uint64_t n = file.get_uint(reader.key("leading_dense_block_count"), 0);
+  uint64_t without = 0;
+  const auto has_router = [&file](uint64_t il) {
+    return file.find_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", il)) != nullptr;
+  };
+  if (counts_routers) {
+    while (without + 1 < static_cast<uint64_t>(c.n_layer) && !has_router(without)) ++without;
+  }
+  const uint64_t n = file.get_uint(reader.key("leading_dense_block_count"), without);
   if (n < static_cast<uint64_t>(c.n_layer)) return static_cast<int64_t>(n);
   fail(ErrorCode::kBadModel, "{}: {} is {}, expected less than {}, the number of layers",
        file.path(), reader.key("leading_dense_block_count"), n, c.n_layer);
@@ -113,7 +120,8 @@ XieluSpec read_xielu(const MetadataReader& reader, int64_t il, int64_t n_layer) 
 
 void add_feed_forward(const MetadataReader& reader, ModelSpec& spec) {
   const ModelConfig& c = spec.config;
-  const int64_t n_dense = c.n_expert > 0 ? read_n_dense(reader, c) : c.n_layer;
+  const int64_t n_dense =
+      c.n_expert > 0 ? read_n_dense(reader, c, spec.family->counts_routers) : c.n_layer;
   // of every so many layers, the last has experts
   const int64_t step = c.n_expert > 0 ? reader.size("interleave_moe_layer_step", 1, INT32_MAX) : 1;
   std::vector<int64_t> dense;  // widths; read where a layer needs its

@@ -89,13 +89,19 @@ WindowLayers read_windows(const MetadataReader& reader, const Windows& family, i
       std::min<uint64_t>(INT32_MAX, file.get_uint(reader.key(kLength), family.length)));
   const auto it = file.metadata().find(reader.key(kPattern));
   if (it != file.metadata().end() && it->second.type == GgufType::array) {
-    const auto* flags = std::get_if<std::vector<bool>>(&it->second.value);
-    if (flags == nullptr || std::ssize(*flags) < n_layer) {
-      fail(ErrorCode::kBadModel, "{}: {} must be a number or an array of {} bools", file.path(),
-           it->first, n_layer);
+    const auto take = [&](const auto* flags) {
+      if (flags == nullptr || std::ssize(*flags) < n_layer) return false;
+      for (int64_t il = 0; il < n_layer; ++il) windows.in_pattern.push_back((*flags)[il] != 0);
+      return true;
+    };
+    const auto& value = it->second.value;  // files of some families have numbers, 0 or 1
+    if (take(std::get_if<std::vector<bool>>(&value)) ||
+        take(std::get_if<std::vector<int64_t>>(&value)) ||
+        take(std::get_if<std::vector<uint64_t>>(&value))) {
+      return windows;
     }
-    windows.in_pattern.assign(flags->begin(), flags->begin() + n_layer);
-    return windows;
+    fail(ErrorCode::kBadModel, "{}: {} must be a number or an array of {} bools", file.path(),
+         it->first, n_layer);
   }
   const uint64_t full_every = file.get_uint(reader.key(kPattern), family.full_every);
   for (int64_t il = 0; il < n_layer; ++il) {
@@ -163,7 +169,9 @@ void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
   if (family.rotated == RotatedLayers::windows) {
     reader.size("attention.sliding_window", INT32_MAX);  // required: no other layer is rotated
   }
-  const std::vector<Heads> all_heads = read_heads(reader, c, true);
+  const std::vector<Heads> all_heads = read_heads(reader, c, true, family.values_differ);
+  const auto value_scale = static_cast<float>(
+      family.values_differ ? reader.positive("attention.value_scale", 1.0) : 1.0);
   for (int64_t il = 0; il < c.n_layer; ++il) {
     const bool in_pattern = windows.length > 0 && windows.in_pattern[il];
     LayerSpec layer = full_attention_layer(reader, spec, all_heads[il]);
@@ -171,6 +179,7 @@ void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
         window_rotation(reader, layer.rotation, family.windows.freq_base, family.windows.scaled);
     if (in_pattern) layer.rotation = in_window;
     if (!is_rotated(reader, family.rotated, il, windows)) layer.rotation = RotationSpec();
+    layer.factors.attention_out = value_scale;
     // a window as long as the context hides nothing
     if (in_pattern && windows.length < c.n_ctx_train) {
       layer.attention = AttentionKind::sliding_window;
@@ -197,7 +206,7 @@ LayerSpec full_attention_layer(const MetadataReader& reader, const ModelSpec& sp
   LayerSpec layer;
   layer.n_head = heads.n_head;
   layer.state = {
-      .n_head = heads.n_head_kv, .head_dim_k = heads.head_dim, .head_dim_v = heads.head_dim};
+      .n_head = heads.n_head_kv, .head_dim_k = heads.head_dim, .head_dim_v = heads.value_dim};
   layer.scale = read_attention_scale(reader, spec, heads);
   layer.softcap = reader.softcap("attn_logit_softcapping", spec.family->attention_softcap);
   layer.rotation = read_rotation(reader, rope_layout(reader, *spec.family), heads.head_dim);

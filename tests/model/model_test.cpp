@@ -368,6 +368,7 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
   if (has("attn_v.weight")) return f.values_of_keys;  // made by the matrix of the keys
   if (has("layer_output_scale") || has("ffn_down_exps.scale")) return true;
+  if (has("attn_sinks")) return f.layer_sinks == Presence::optional;
   if (has("exp_probs_b")) return f.choice_bias == Presence::optional;
   if (!name.ends_with(".bias")) return false;
   if (has("norm")) return f.norm_bias == Presence::optional;
@@ -384,6 +385,8 @@ bool may_be_missing(const Family& f, const std::string& name) {
 std::string missed_instead(const RandomFamily& family, const std::string& name) {
   if (family.fused_qkv && name.ends_with("attn_qkv.weight")) return "attn_q.";
   if (name.ends_with("ssm_ba.weight")) return "ssm_beta.";
+  // a layer without a router is taken for one without experts
+  if (family.architecture == "mimo2" && name.ends_with("ffn_gate_inp.weight")) return "ffn_gate.";
   if (name.ends_with("ffn_gate_up_exps.weight")) return "ffn_gate_exps.";
   if (name == "rope_factors_long.weight") return "rope_factors";
   if (name == "blk.0.ffn_norm.weight") return "ffn_norm";

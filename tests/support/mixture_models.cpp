@@ -184,6 +184,27 @@ FamilyModel qwen3vlmoe() {
   return model_of("qwen3vlmoe", shape_of(std::move(family), 3, 32));
 }
 
+/// The first layer has no experts, though no key says so.
+FamilyModel mimo() {
+  RandomFamily family{.architecture = "mimo2",
+                      .n_rot = 8,
+                      .own_output = true,
+                      .n_expert = 12,
+                      .n_expert_used = 3,
+                      .choice_bias = true,
+                      .n_ff_dense = 160,
+                      .n_dense_layers = 1,
+                      .names_dense_layers = false,
+                      .layer_sizes = {{4, 1, 160}, {4, 2, 160}, {4, 2, 160}, {4, 1, 160}},
+                      .window_layers = {1, 2},
+                      .value_dim = 16,
+                      .window = 16,
+                      .keys = {{"rope.freq_base_swa", 5e3}, {"attention.value_scale", 0.7}}};
+  RandomModelShape shape = shape_of(std::move(family), 4, 24);
+  shape.rope_base = 1e6;
+  return model_of("mimo2", shape);
+}
+
 FamilyModel mellum() {
   return model_of("mellum",
                   shape_of({.architecture = "mellum",
@@ -221,7 +242,8 @@ std::vector<FamilyModel> more_mixtures() {
           llama4("llama4-chunks", short_chunks),
           qwen3vlmoe(),
           hy3(),
-          mellum()};
+          mellum(),
+          mimo()};
 }
 
 }  // namespace snapkv::test

@@ -21,7 +21,7 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
   load_qkv(loader);
   load_norms(loader);
   if (loader.family().sinks) {
-    sinks_ = loader.vector("attn_sinks.weight", layer_.n_head, Presence::required);
+    sinks_ = loader.vector("attn_sinks.weight", layer_.n_head, loader.family().layer_sinks);
   }
   if (loader.family().sub_norms) {
     sub_norm_.weight = loader.vector("attn_sub_norm.weight", layer_.n_out(), Presence::required);
