@@ -23,8 +23,9 @@ struct GgmlType {
 };
 
 /// ggml's tensor types by their number in the file, including those that the project does not
-/// compute with, so that files with them can still be described.
-inline constexpr std::array<GgmlType, 40> kGgmlTypes = {{
+/// compute with, so that files with them can still be described. Three that are no longer used have
+/// the numbers of types of bitnet.cpp.
+inline constexpr std::array<GgmlType, 42> kGgmlTypes = {{
     {"F32", 1, 4},
     {"F16", 1, 2},
     {"Q4_0", 32, 18},
@@ -61,10 +62,12 @@ inline constexpr std::array<GgmlType, 40> kGgmlTypes = {{
     {"Q4_0_8_8"},
     {"TQ1_0", 256, 54},
     {"TQ2_0", 256, 66},
-    {"IQ4_NL_4_4"},
-    {"IQ4_NL_4_8"},
-    {"IQ4_NL_8_8"},
+    {"IQ4_NL_4_4 or I2_S"},
+    {"IQ4_NL_4_8 or I8_S"},
+    {"IQ4_NL_8_8 or TL1"},
     {"MXFP4", 32, 17},
+    {"NVFP4", 64, 36},
+    {"Q1_0", 128, 18},
 }};
 
 static_assert(std::all_of(std::begin(kDTypes), std::end(kDTypes), [](const DTypeInfo& t) {

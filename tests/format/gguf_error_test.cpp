@@ -134,9 +134,12 @@ TEST(GgufErrorTest, TensorShapes) {
 
 TEST(GgufErrorTest, TensorTypesByName) {
   const std::pair<uint32_t, std::string_view> unsupported[] = {
-      {4, "Q4_2 (4)"},   {9, "Q8_1 (9)"},   {15, "Q8_K (15)"},        {24, "I8 (24)"},
-      {26, "I32 (26)"},  {28, "F64 (28)"},  {31, "Q4_0_4_4 (31)"},    {36, "IQ4_NL_4_4 (36)"},
-      {40, "40 (unknown)"}, {~0u, "(unknown)"}};
+      {4, "Q4_2 (4)"},       {9, "Q8_1 (9)"},
+      {15, "Q8_K (15)"},     {24, "I8 (24)"},
+      {26, "I32 (26)"},      {28, "F64 (28)"},
+      {31, "Q4_0_4_4 (31)"}, {36, "IQ4_NL_4_4 or I2_S (36)"},
+      {40, "NVFP4 (40)"},    {77, "77 (unknown)"},
+      {~0u, "(unknown)"}};
   for (const auto& [type, name] : unsupported) {
     expect_bad(one_tensor(type, {256}, 1024),
                {"tensor 'w'", name, "not supported", "F32, F16, BF16, Q8_0"});
