@@ -64,6 +64,7 @@ struct RandomFamily {
   int64_t n_latent = 0;                     // > 0: values that experts work on, fewer than n_embd
   int64_t n_shared = 0;                     // > 0: the header says this, not n_ff_shared
   int64_t expert_step = 0;                  // > 0: only the last of so many layers has experts
+  bool fused_shared_gate = false;           // ffn_up_shexp holds its gate too
   bool shared_gate = false;                 // whether each token has a factor for it
   /// > 0: layers that are not among attention_layers have a short convolution of so many tokens.
   int64_t conv_kernel = 0;
@@ -123,6 +124,7 @@ struct RandomFamily {
   int64_t n_draft_layer = 0;                // layers after the others that guess further tokens
   bool sections = false;                    // .rope.dimension_sections, of models that see pictures
   std::vector<int64_t> window_layers = {};  // that have sinks and a window, where not all have one
+  std::vector<bool> rotated_layers = {};    // .attention.rope_pattern; empty: all are
   int64_t value_dim = 0;                    // of a head's value; 0: head_dim
   int64_t window = 0;                       // .attention.sliding_window; 0: none
   std::vector<RandomKey> keys = {};

@@ -267,6 +267,10 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     for (const int64_t il : f.window_layers) pattern[il] = 1;
     meta.array(key("attention.sliding_window_pattern"), 5, pattern);
   }
+  if (!f.rotated_layers.empty()) {
+    meta.array(key("attention.rope_pattern"), 7,
+               std::vector<uint8_t>(f.rotated_layers.begin(), f.rotated_layers.end()));
+  }
   for (const RandomKey& k : f.keys) {
     if (const auto* n = std::get_if<int64_t>(&k.value)) meta.u32(key(k.name), *n);
     if (const auto* x = std::get_if<double>(&k.value)) meta.f32(key(k.name), *x);

@@ -351,8 +351,9 @@ class Planner {
       add({blk + "ffn_gate_inp_shexp.weight", DType::f32, 1, s_.n_embd, true, 0.0f,
            o_.gains ? g.router / std::sqrt(static_cast<float>(s_.n_embd)) : o_.weight_stddev});
     }
-    if (f_.gated) matrix(blk + "ffn_gate_shexp", f_.n_ff_shared, s_.n_embd, g.ffn);
-    matrix(blk + "ffn_up_shexp", f_.n_ff_shared, s_.n_embd, g.ffn);
+    const bool fused = f_.fused_shared_gate;
+    if (f_.gated && !fused) matrix(blk + "ffn_gate_shexp", f_.n_ff_shared, s_.n_embd, g.ffn);
+    matrix(blk + "ffn_up_shexp", fused ? 2 * f_.n_ff_shared : f_.n_ff_shared, s_.n_embd, g.ffn);
     matrix(blk + "ffn_down_shexp", s_.n_embd, f_.n_ff_shared, g.ffn);
   }
 

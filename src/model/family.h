@@ -74,6 +74,7 @@ enum class RotatedLayers {
   three_of_four,   // all but every fourth (NoPE, arXiv 2501.18795)
   windows,         // layers with a sliding window
   windows_if_any,  // these, or all if the file has no windows
+  if_flagged,      // those that .attention.rope_pattern says, or all without it
   none,            // positions are learned vectors, added to the embeddings: position_embd
 };
 
@@ -155,6 +156,7 @@ struct Family {
   bool xielu = false;        // f is xIELU, with numbers of each layer's own, instead of activation
   bool counts_both = false;  // .feed_forward_length counts the values of gate and up together
   bool fused_gate = false;   // ffn_up holds gate and up, in this order
+  bool fused_shared_gate = false;  // the same of the shared expert's ffn_up_shexp
 
   RopeLayout rope = RopeLayout::norm;
   /// .rope.scaling.alpha stretches the rotation: its base is multiplied by alpha^(d / (d - 2)).

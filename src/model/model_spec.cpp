@@ -74,6 +74,21 @@ void check_foreign_keys(const MetadataReader& reader, const Family* family) {
   }
 }
 
+/// An array of bools, or of numbers that are 0 or 1, one for each of n layers. Empty: it is none.
+std::vector<bool> flags_of(const GgufValue& value, int64_t n) {
+  std::vector<bool> all;
+  const auto take = [&](const auto* flags) {
+    for (int64_t il = 0; flags != nullptr && std::ssize(*flags) >= n && il < n; ++il) {
+      all.push_back((*flags)[il] != 0);
+    }
+    return !all.empty();
+  };
+  take(std::get_if<std::vector<bool>>(&value.value)) ||
+      take(std::get_if<std::vector<int64_t>>(&value.value)) ||
+      take(std::get_if<std::vector<uint64_t>>(&value.value));
+  return all;
+}
+
 /// The length of the sliding windows and the layers that have one.
 struct WindowLayers {
   int64_t length = 0;
@@ -89,17 +104,8 @@ WindowLayers read_windows(const MetadataReader& reader, const Windows& family, i
       std::min<uint64_t>(INT32_MAX, file.get_uint(reader.key(kLength), family.length)));
   const auto it = file.metadata().find(reader.key(kPattern));
   if (it != file.metadata().end() && it->second.type == GgufType::array) {
-    const auto take = [&](const auto* flags) {
-      if (flags == nullptr || std::ssize(*flags) < n_layer) return false;
-      for (int64_t il = 0; il < n_layer; ++il) windows.in_pattern.push_back((*flags)[il] != 0);
-      return true;
-    };
-    const auto& value = it->second.value;  // files of some families have numbers, 0 or 1
-    if (take(std::get_if<std::vector<bool>>(&value)) ||
-        take(std::get_if<std::vector<int64_t>>(&value)) ||
-        take(std::get_if<std::vector<uint64_t>>(&value))) {
-      return windows;
-    }
+    windows.in_pattern = flags_of(it->second, n_layer);
+    if (!windows.in_pattern.empty()) return windows;
     fail(ErrorCode::kBadModel, "{}: {} must be a number or an array of {} bools", file.path(),
          it->first, n_layer);
   }
@@ -108,6 +114,15 @@ WindowLayers read_windows(const MetadataReader& reader, const Windows& family, i
     windows.in_pattern.push_back(full_every == 0 || il % full_every < full_every - 1);
   }
   return windows;
+}
+
+bool is_flagged(const MetadataReader& reader, const char* name, int64_t il, int64_t n_layer) {
+  const auto it = reader.file().metadata().find(reader.key(name));
+  if (it == reader.file().metadata().end()) return true;
+  const std::vector<bool> flags = flags_of(it->second, n_layer);
+  if (!flags.empty()) return flags[il];
+  fail(ErrorCode::kBadModel, "{}: {} must be an array of {} bools", reader.file().path(), it->first,
+       n_layer);
 }
 
 bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il,
@@ -124,6 +139,8 @@ bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il,
       return in_pattern;
     case RotatedLayers::windows_if_any:
       return in_pattern || windows.length == 0;
+    case RotatedLayers::if_flagged:
+      return is_flagged(reader, "attention.rope_pattern", il, std::ssize(windows.in_pattern));
     case RotatedLayers::none:
       return false;
   }

@@ -205,6 +205,28 @@ FamilyModel mimo() {
   return model_of("mimo2", shape);
 }
 
+/// Dense, and with experts and a shared one.
+std::vector<FamilyModel> granites_with_windows() {
+  RandomFamily dense{.architecture = "granite_swa",
+                     .sinks = true,
+                     .window_layers = {0, 1, 3},
+                     .rotated_layers = {true, true, false, true},
+                     .window = 16,
+                     .keys = {{"attention.scale", 0.4},
+                              {"embedding_scale", 3.0},
+                              {"residual_scale", 0.5},
+                              {"logit_scale", 2.0}}};
+  RandomFamily experts = dense;
+  experts.own_output = true;
+  experts.n_expert = 8;
+  experts.n_expert_used = 3;
+  experts.n_ff_shared = 128;
+  experts.fused_shared_gate = true;
+  experts.rotated_layers.clear();
+  return {model_of("granite_swa", shape_of(dense, 4)),
+          model_of("granite_swa-moe", shape_of(experts, 4))};
+}
+
 FamilyModel mellum() {
   return model_of("mellum",
                   shape_of({.architecture = "mellum",
@@ -228,22 +250,14 @@ std::vector<FamilyModel> more_mixtures() {
   const std::vector<RandomKey> short_chunks = {{"attention.sliding_window", int64_t{16}},
                                                {"attention.temperature_scale", 0.4},
                                                {"attention.temperature_length", int64_t{12}}};
-  return {glm4moe(),
-          glm4moe_air(),
-          ernie(),
-          hunyuan(),
-          dots1(),
-          ling(),
-          exaone(),
-          afmoe(),
-          minimax(),
-          phimoe(),
-          llama4("llama4", {}),
-          llama4("llama4-chunks", short_chunks),
-          qwen3vlmoe(),
-          hy3(),
-          mellum(),
-          mimo()};
+  std::vector<FamilyModel> all = granites_with_windows();
+  for (const FamilyModel& m :
+       {glm4moe(), glm4moe_air(), ernie(), hunyuan(), dots1(), ling(), exaone(), afmoe(), minimax(),
+        phimoe(), llama4("llama4", {}), llama4("llama4-chunks", short_chunks), qwen3vlmoe(), hy3(),
+        mellum(), mimo()}) {
+    all.push_back(m);
+  }
+  return all;
 }
 
 }  // namespace snapkv::test

@@ -20,7 +20,8 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
   const auto matrix = [&](const char* name, int64_t n_out, int64_t n_in) {
     return loader.matrix(std::string(name) + kind, n_out, n_in, family.ffn_bias);
   };
-  if (family.fused_gate) {
+  const bool shared = part.kind == FeedForwardKind::shared_expert;
+  if (shared ? family.fused_shared_gate : family.fused_gate) {
     const Weight both = matrix("ffn_up", 2 * n_ff, n_embd);
     gate_ = both.rows(0, n_ff);
     up_ = both.rows(n_ff, 2 * n_ff);

@@ -134,6 +134,15 @@ inline constexpr std::array kMixtures = {
            .values_differ = true,
            .shared_output = SharedOutput::never},
 
+    Family{.name = "granite_swa",
+           .models = "Granite with windows, dense and mixtures of experts",
+           .experts = ExpertLayers::if_counted,
+           .shared_expert = SharedExpert::if_sized,
+           .fused_shared_gate = true,
+           .rotated = RotatedLayers::if_flagged,
+           .logit_scale = LogitScale::divides,
+           .sinks = true},
+
     Family{.name = "mellum",
            .models = "Mellum 2",
            .experts = ExpertLayers::always,
