@@ -322,6 +322,41 @@ TEST(ModelTest, PositionBiasesThatOnlyTheSizeTellsAreNamed) {
   expect_mentions(load_error(file), {"baichuan", "40 layers", "ALiBi"});
 }
 
+template <typename T>
+void expect_refused(const char* architecture, const std::string& key, T value,
+                    std::initializer_list<const char*> words) {
+  TinyFile file = file_of(architecture);
+  file.set(architecture + ("." + key), value);
+  SCOPED_TRACE(key);
+  expect_mentions(load_error(file), words);
+}
+
+TEST(ModelTest, KeysOfSomeFamiliesAreChecked) {
+  expect_refused("bitnet", "hidden_activation", std::string("gelu"),
+                 {"bitnet.hidden_activation", "gelu", "relu2"});
+  expect_refused("qwen", "feed_forward_length", uint32_t{97}, {"qwen.feed_forward_length", "97"});
+  expect_refused("hunyuan_vl", "rope.scaling.alpha", -1.0f, {"hunyuan_vl.rope.scaling.alpha"});
+  expect_refused("olmo", "attention.clamp_kqv", -2.0f, {"olmo.attention.clamp_kqv", "-2"});
+  expect_refused("llama", "attention.clamp_kqv", 2.0f, {"llama.attention.clamp_kqv", "clamped"});
+  TinyFile granite = file_of("granite_swa");
+  granite.set("granite_swa.logit_scale", 2.0f);
+  granite.set("granite_swa.attention.rope_pattern", uint32_t{1});
+  expect_mentions(load_error(granite), {"granite_swa.attention.rope_pattern", "array of 1 bools"});
+}
+
+// A layer has no attention without heads, and a matrix in its place without heads of keys.
+TEST(ModelTest, LayersOfDeciAreAsTheirNumbersSay) {
+  const auto refused = [](const char* key, std::vector<int32_t> value,
+                          std::initializer_list<const char*> words) {
+    expect_refused("deci", key, std::move(value), words);
+  };
+  refused("attention.head_count_kv", {0}, {"deci.attention.head_count_kv", "without attention"});
+  refused("attention.head_count", {0}, {"deci.attention.head_count_kv", "without attention"});
+  refused("feed_forward_length", {48, 48}, {"deci.feed_forward_length", "2 entries", "1 layers"});
+  refused("feed_forward_length", {-1}, {"deci.feed_forward_length", "between 0"});
+  refused("feed_forward_length", {0}, {"blk.0.ffn_", "deci"});  // tensors that the layer lacks
+}
+
 TEST(ModelTest, NumbersOfActivationsAreChecked) {
   const auto file = [] {
     TinyFile tiny = file_of("apertus");
