@@ -263,6 +263,7 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   c.n_ctx_train = reader.size("context_length", INT32_MAX);
   // Files of phimoe name the number for their layer norms as that of RMS norms.
   const bool rms = family.norm == NormKind::rms || !reader.has("attention.layer_norm_epsilon");
+  c.norm = family.norm_by_epsilon && rms ? NormKind::rms : family.norm;
   c.norm_eps = static_cast<float>(reader.positive(
       rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", 1e-5));
   read_scales(reader, family, c);

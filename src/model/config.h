@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "backend/ops.h"
+#include "model/family.h"
 
 namespace snapkv {
 
 class MetadataReader;
-struct Family;
 
 /// Scales queries up at positions beyond the training context (Llama 4's attention temperature):
 /// they are multiplied by 1 + scale * ln(1 + floor((pos + offset) / length)).
@@ -40,6 +40,7 @@ struct ModelConfig {
   int64_t n_streams = 1;      // residual streams of a token, each n_embd wide (blocks/altup.h)
   Activation activation = Activation::silu;  // Family::activation, or .hidden_activation
   bool parallel = false;                     // Family::parallel, parallel_if_flagged
+  NormKind norm = NormKind::rms;             // Family::norm, norm_by_epsilon
   float norm_eps = 1e-5f;        // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
   float embedding_scale = 1.0f;  // .embedding_scale
   float residual_scale = 1.0f;   // .residual_scale, factor of what a block adds to the stream

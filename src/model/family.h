@@ -70,12 +70,13 @@ enum class QkNorm {
 /// Which layers rotate queries and keys by position.
 enum class RotatedLayers {
   all,
-  if_finetuned,    // all, unless .rope.scaling.finetuned is false (Granite's switch)
-  three_of_four,   // all but every fourth (NoPE, arXiv 2501.18795)
-  windows,         // layers with a sliding window
-  windows_if_any,  // these, or all if the file has no windows
-  if_flagged,      // those that .attention.rope_pattern says, or all without it
-  none,            // positions are learned vectors, added to the embeddings: position_embd
+  if_finetuned,       // all, unless .rope.scaling.finetuned is false (Granite's switch)
+  three_of_four,      // all but every fourth (NoPE, arXiv 2501.18795)
+  windows,            // layers with a sliding window
+  windows_and_dense,  // these, and the first ones, which have no experts
+  windows_if_any,     // these, or all if the file has no windows
+  if_flagged,         // those that .attention.rope_pattern says, or all without it
+  none,               // positions are learned vectors, added to the embeddings: position_embd
 };
 
 /// What is done with .logit_scale.
@@ -87,10 +88,11 @@ enum class SharedOutput { allowed, always, never };
 
 /// A family's sliding windows. .attention.sliding_window gives their length.
 struct Windows {
-  int64_t length = 0;      // if the file gives none; 0: no windows
-  int64_t full_every = 0;  // the last of every full_every layers has full attention; 0: none
-  double freq_base = 0.0;  // of the rotation in layers with a window; 0: as in other layers
-  bool scaled = true;      // whether that rotation is scaled for long contexts
+  int64_t length = 0;       // if the file gives none; 0: no windows
+  int64_t full_every = 0;   // the last of every full_every layers has full attention; 0: none
+  double freq_base = 0.0;   // of the rotation in layers with a window; 0: as in other layers
+  bool full_first = false;  // the first of them has it, not the last
+  bool scaled = true;       // whether that rotation is scaled for long contexts
 };
 
 /// A family's QueryTemperature, where the file says nothing.
@@ -114,8 +116,10 @@ struct Family {
   SharedExpert shared_expert = SharedExpert::none;
   /// Whether the first layers have no experts that have no router, if no key counts them.
   bool counts_routers = false;
+  bool averages_shared = false;  // half of what the shared expert and the others give is added
 
   NormKind norm = NormKind::rms;
+  bool norm_by_epsilon = false;                  // RMS norms, if the header has only their epsilon
   bool plain_norms = false;                      // norms have no weights
   std::string_view output_norm = "output_norm";  // the tensor's name, without ".weight"
   Presence norm_bias = Presence::optional;

@@ -134,6 +134,7 @@ void add_feed_forward(const MetadataReader& reader, ModelSpec& spec) {
       if (spec.family->xielu) ffn.front().xielu = read_xielu(reader, il, c.n_layer);
     } else {
       ffn = read_experts_parts(reader, *spec.family);
+      if (spec.family->averages_shared && ffn.size() > 1) spec.layers[il].factors.down = 0.5f;
     }
   }
 }

@@ -111,7 +111,8 @@ WindowLayers read_windows(const MetadataReader& reader, const Windows& family, i
   }
   const uint64_t full_every = file.get_uint(reader.key(kPattern), family.full_every);
   for (int64_t il = 0; il < n_layer; ++il) {
-    windows.in_pattern.push_back(full_every == 0 || il % full_every < full_every - 1);
+    const uint64_t full = family.full_first ? 0 : full_every - 1;  // which of them is
+    windows.in_pattern.push_back(full_every == 0 || il % full_every != full);
   }
   return windows;
 }
@@ -137,6 +138,9 @@ bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il,
       return (il + 1) % 4 != 0;
     case RotatedLayers::windows:
       return in_pattern;
+    case RotatedLayers::windows_and_dense:
+      return in_pattern || static_cast<uint64_t>(il) <
+                               reader.file().get_uint(reader.key("leading_dense_block_count"), 0);
     case RotatedLayers::windows_if_any:
       return in_pattern || windows.length == 0;
     case RotatedLayers::if_flagged:
@@ -183,7 +187,8 @@ void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
   const ModelConfig& c = spec.config;
   const Family& family = *spec.family;
   const WindowLayers windows = read_windows(reader, family.windows, c.n_layer);
-  if (family.rotated == RotatedLayers::windows) {
+  if (family.rotated == RotatedLayers::windows ||
+      family.rotated == RotatedLayers::windows_and_dense) {
     reader.size("attention.sliding_window", INT32_MAX);  // required: no other layer is rotated
   }
   const std::vector<Heads> all_heads = read_heads(reader, c, true, family.values_differ);

@@ -205,6 +205,25 @@ FamilyModel mimo() {
   return model_of("mimo2", shape);
 }
 
+/// With layer norms and with RMS norms, and the first layer of every three without a window.
+std::vector<FamilyModel> commands() {
+  RandomFamily family = with_sigmoids(mixture("cohere2moe"));
+  family.layer_norm = true;
+  family.ffn_norm = false;
+  family.qk_norm = RandomQkNorm::none;
+  family.choice_bias = false;
+  family.n_dense_layers = 1;
+  family.n_ff_shared = 192;
+  family.n_shared = 2;
+  family.window = 16;
+  family.keys.push_back({"logit_scale", 0.5});
+  family.keys.push_back({"attention.sliding_window_pattern", int64_t{3}});
+  RandomFamily rms = family;
+  rms.layer_norm = false;
+  return {model_of("cohere2moe", shape_of(family, 5)),
+          model_of("cohere2moe-rms", shape_of(rms, 5))};
+}
+
 /// Dense, and with experts and a shared one.
 std::vector<FamilyModel> granites_with_windows() {
   RandomFamily dense{.architecture = "granite_swa",
@@ -251,6 +270,7 @@ std::vector<FamilyModel> more_mixtures() {
                                                {"attention.temperature_scale", 0.4},
                                                {"attention.temperature_length", int64_t{12}}};
   std::vector<FamilyModel> all = granites_with_windows();
+  for (const FamilyModel& m : commands()) all.push_back(m);
   for (const FamilyModel& m :
        {glm4moe(), glm4moe_air(), ernie(), hunyuan(), dots1(), ling(), exaone(), afmoe(), minimax(),
         phimoe(), llama4("llama4", {}), llama4("llama4-chunks", short_chunks), qwen3vlmoe(), hy3(),

@@ -36,6 +36,7 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
                        LayerLoader& loader)
     : context_(context),
       n_ff_(part.n_ff),
+      factor_(loader.layer().factors.down),
       n_in_(part.n_latent > 0 ? part.n_latent : loader.config().n_embd) {
   const ModelConfig& c = loader.config();
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
@@ -155,7 +156,7 @@ void ExpertsFfn::add_experts(const Tensor& in, const Tensor& out, const Tensor& 
                         .chosen = chosen,
                         .weights = weights,
                         .activation = context_.spec.family->activation,
-                        .factor = in_sum ? 1.0f : context_.spec.config.residual_scale,
+                        .factor = in_sum ? 1.0f : context_.spec.config.residual_scale * factor_,
                         .out = out,
                         .memory = memory(in.shape[0], pass),
                         .workspace = pass.linear->workspace()});

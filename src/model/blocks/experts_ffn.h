@@ -40,6 +40,7 @@ class ExpertsFfn final : public FeedForward {
 
   const BlockContext& context_;
   const int64_t n_ff_;                       // of an expert
+  const float factor_;                       // LayerFactors::down
   const int64_t n_in_;                       // values that experts read and give
   Weight router_;                            // [n_expert, n_embd] f32
   Norm router_norm_;                         // [n_embd] of a router that reads the residual stream
