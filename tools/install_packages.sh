@@ -71,31 +71,36 @@ if [ -n "$tests" ]; then
   fi
 fi
 
-missing=""
-for package in $packages; do
-  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=""
-  [ "$status" = installed ] || missing="$missing $package"
-done
-[ -n "$missing" ] || exit 0
-
-echo "installing:$missing" >&2
 as_root=""
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    echo "neither root nor sudo: please install$missing" >&2
-    exit 1
-  fi
-  as_root="sudo"
-fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 install() {
   # shellcheck disable=SC2086  # a list of words
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
     $missing >"$log" 2>&1
 }
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-# the package lists may be missing or old: fetch them if the first attempt fails
-if ! install; then
-  $as_root apt-get update -qq >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
-  install || { cat "$log" >&2; exit 1; }
-fi
+# Installs those of the packages in $1 that are missing.
+install_missing() {
+  missing=""
+  for package in $1; do
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=""
+    [ "$status" = installed ] || missing="$missing $package"
+  done
+  [ -n "$missing" ] || return 0
+  echo "installing:$missing" >&2
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "neither root nor sudo: please install$missing" >&2
+      exit 1
+    fi
+    as_root="sudo"
+  fi
+  # the package lists may be missing or old: fetch them if the first attempt fails
+  if ! install; then
+    $as_root apt-get update -qq >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+    install || { cat "$log" >&2; exit 1; }
+  fi
+}
+install_missing "$packages"
+# SentencePiece 0.2.1 includes Abseil's headers, and its package does not depend on them
+if grep -qs '<absl/' /usr/include/sentencepiece_processor.h; then install_missing libabsl-dev; fi

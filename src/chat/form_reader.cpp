@@ -147,7 +147,10 @@ bool FormReader::push_parameters(char c) {
   if (!parameters_->complete()) return true;
   const std::string text = parameters_->take_arguments();
   Json arguments = parse_held(text.empty() ? "{}" : text);
-  return arguments.is_object() && add({{name_, std::move(arguments)}});
+  if (!arguments.is_object()) return false;
+  std::vector<FoundCall> calls;
+  calls.push_back({name_, std::move(arguments)});
+  return add(std::move(calls));
 }
 
 bool FormReader::begin_value(ValueScanner::Holds holds, const std::string& begun) {
