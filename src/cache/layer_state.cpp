@@ -35,9 +35,9 @@ class SharedRows final : public LayerState {
 };
 
 /// The state of a layer with a sliding window: the last tokens, among which no policy chooses.
-class WindowLayer final : public KvLayer {
+class SlidingWindowLayer final : public KvLayer {
  public:
-  WindowLayer(KvMeter& meter, const StateShape& shape, DType dtype)
+  SlidingWindowLayer(KvMeter& meter, const StateShape& shape, DType dtype)
       : KvLayer(meter, shape, dtype), window_(static_cast<int32_t>(shape.window)) {}
 
   std::string_view kind() const override { return "window"; }
@@ -144,7 +144,7 @@ std::unique_ptr<LayerState> make_state(const StateShape& shape, KvMeter& meter, 
   if (shape.shared) return std::make_unique<SharedRows>();
   std::unique_ptr<RowState> rows;
   if (shape.has_rows() && shape.window > 0) {
-    rows = std::make_unique<WindowLayer>(meter, shape, dtype);
+    rows = std::make_unique<SlidingWindowLayer>(meter, shape, dtype);
   } else if (shape.has_rows() && shape.chunk > 0) {
     rows = std::make_unique<ChunkLayer>(meter, shape, dtype);
   } else if (shape.has_rows()) {

@@ -87,7 +87,7 @@ enum class LogitScale { none, multiplies, multiplies_if_given, divides, divides_
 enum class SharedOutput { allowed, always, never };
 
 /// A family's sliding windows. .attention.sliding_window gives their length.
-struct Windows {
+struct SlidingWindows {
   int64_t length = 0;       // if the file gives none; 0: no windows
   int64_t full_every = 0;   // the last of every full_every layers has full attention; 0: none
   double freq_base = 0.0;   // of the rotation in layers with a window; 0: as in other layers
@@ -166,7 +166,7 @@ struct Family {
   /// .rope.scaling.alpha stretches the rotation: its base is multiplied by alpha^(d / (d - 2)).
   bool stretches_base = false;
   RotatedLayers rotated = RotatedLayers::all;
-  Windows windows = {};
+  SlidingWindows windows = {};
   FamilyTemperature temperature = {};
 
   bool scales_embeddings = false;  // by sqrt(n_embd)

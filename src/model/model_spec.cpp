@@ -90,16 +90,17 @@ std::vector<bool> flags_of(const GgufValue& value, int64_t n) {
 }
 
 /// The length of the sliding windows and the layers that have one.
-struct WindowLayers {
+struct SlidingWindowLayers {
   int64_t length = 0;
   std::vector<bool> in_pattern;  // [n_layer], also where the window hides nothing
 };
 
-WindowLayers read_windows(const MetadataReader& reader, const Windows& family, int64_t n_layer) {
+SlidingWindowLayers read_windows(const MetadataReader& reader, const SlidingWindows& family,
+                                 int64_t n_layer) {
   constexpr const char* kLength = "attention.sliding_window";
   constexpr const char* kPattern = "attention.sliding_window_pattern";
   const GgufFile& file = reader.file();
-  WindowLayers windows;
+  SlidingWindowLayers windows;
   windows.length = static_cast<int64_t>(
       std::min<uint64_t>(INT32_MAX, file.get_uint(reader.key(kLength), family.length)));
   const auto it = file.metadata().find(reader.key(kPattern));
@@ -127,7 +128,7 @@ bool is_flagged(const MetadataReader& reader, const char* name, int64_t il, int6
 }
 
 bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il,
-                const WindowLayers& windows) {
+                const SlidingWindowLayers& windows) {
   const bool in_pattern = windows.length > 0 && windows.in_pattern[il];
   switch (rotated) {
     case RotatedLayers::all:
@@ -186,7 +187,7 @@ RopeLayout rope_layout(const MetadataReader& reader, const Family& family) {
 void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
   const ModelConfig& c = spec.config;
   const Family& family = *spec.family;
-  const WindowLayers windows = read_windows(reader, family.windows, c.n_layer);
+  const SlidingWindowLayers windows = read_windows(reader, family.windows, c.n_layer);
   if (family.rotated == RotatedLayers::windows ||
       family.rotated == RotatedLayers::windows_and_dense) {
     reader.size("attention.sliding_window", INT32_MAX);  // required: no other layer is rotated
