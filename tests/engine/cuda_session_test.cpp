@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "base/half.h"
@@ -98,31 +101,42 @@ TEST_F(CudaSession, KeepsTheRowsThatTheCpuKeeps) {
   }
 }
 
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const FamilyModel& family : family_models()) names.push_back(family.name);
+  return names;
+}
+
+class CudaFamily : public CudaSession, public testing::WithParamInterface<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Models, CudaFamily, testing::ValuesIn(family_names()), [](const auto& p) {
+  std::string name = p.param;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+});
+
 // Windows, caps, norms, biases, scales, learned positions and every kind of rotation.
-TEST_F(CudaSession, ComputesEveryFamily) {
-  for (const FamilyModel& family : family_models()) {
-    SCOPED_TRACE(family.name);
-    const SessionOptions options = options_of("snapkv", DType::f32, 40);
-    Session cpu(load_model(family.name), options);
-    Session gpu(load_model(family.name, Compute::f32, 1, "cuda"), options);
-    for (Session* s : {&cpu, &gpu}) s->prefill(generated_ids(60, kFamilyVocab, 1));
-    EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
-    for (Session* s : {&cpu, &gpu}) s->prefill(generated_ids(7, kFamilyVocab, 2));
-    EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
-    for (const int32_t id : generated_ids(4, kFamilyVocab, 3)) {  // two of them are replayed
-      cpu.decode(id);
-      gpu.decode(id);
-      EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
-    }
-    const std::vector<int32_t> guessed = generated_ids(3, kFamilyVocab, 4);
-    const StepTokens step = guessed;
-    for (Session* s : {&cpu, &gpu}) {
-      decode_steps({&s, 1}, {&step, 1});
-      s->keep_decoded(2);
-      s->decode(5);
-    }
+TEST_P(CudaFamily, ComputesWhatTheCpuComputes) {
+  SessionOptions options = options_of("snapkv", DType::f32, 32);
+  options.chunk = 30;
+  Session cpu(load_model(GetParam()), options);
+  Session gpu(load_model(GetParam(), Compute::f32, 1, "cuda"), options);
+  for (Session* s : {&cpu, &gpu}) s->prefill(generated_ids(44, kFamilyVocab, 1));
+  EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
+  for (Session* s : {&cpu, &gpu}) s->prefill(generated_ids(7, kFamilyVocab, 2));
+  EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
+  for (const int32_t id : generated_ids(4, kFamilyVocab, 3)) {  // two of them are replayed
+    cpu.decode(id);
+    gpu.decode(id);
     EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
   }
+  const std::vector<int32_t> guessed = generated_ids(3, kFamilyVocab, 4);
+  const StepTokens step = guessed;
+  for (Session* s : {&cpu, &gpu}) {
+    decode_steps({&s, 1}, {&step, 1});
+    s->keep_decoded(2);
+    s->decode(5);
+  }
+  EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
 }
 
 // States of layers without rows are set aside in the middle of a chunk, and prompts go on from
