@@ -104,15 +104,18 @@ void round_block(const float* x, BlockQ5_1& block) {
   put_fifth_bits(levels, block.qh);
 }
 
-/// For 32 values times `inverse`, the places of the nearest levels in a table of 16.
+/// The place of the level nearest to `value` in a table of 16.
+int nearest_place(float value, const int8_t* table) {
+  const auto nearer = [value](int8_t a, int8_t b) {
+    return std::fabs(value - a) < std::fabs(value - b);
+  };
+  return static_cast<int>(std::min_element(table, table + 16, nearer) - table);
+}
+
+/// The same for 32 values times `inverse`.
 std::array<int, kBlockSize> nearest_places(const float* x, float inverse, const int8_t* table) {
   std::array<int, kBlockSize> places;
-  for (int i = 0; i < kBlockSize; ++i) {
-    const auto nearer = [level = x[i] * inverse](int8_t a, int8_t b) {
-      return std::fabs(level - a) < std::fabs(level - b);
-    };
-    places[i] = static_cast<int>(std::min_element(table, table + 16, nearer) - table);
-  }
+  for (int i = 0; i < kBlockSize; ++i) places[i] = nearest_place(x[i] * inverse, table);
   return places;
 }
 
@@ -128,6 +131,32 @@ void round_block(const float* x, BlockMXFP4& block) {
   block.e = static_cast<uint8_t>(
       greatest > 0.0f ? std::clamp(std::ilogb(greatest) - 2 + 127, 0, 254) : 0);
   put_nibbles(nearest_places(x, 1.0f / BlockMXFP4::scale(block.e), BlockMXFP4::kLevels), block.qs);
+}
+
+/// The code of the positive E4M3 number nearest to `value`, halves up; numbers end at 448.
+uint8_t to_e4m3(float value) {
+  int best = 0;
+  for (int code = 1; code < 0x7f; ++code) {  // ascending; BlockNVFP4 halves them
+    const float of_code = 2.0f * BlockNVFP4::scale(static_cast<uint8_t>(code));
+    const float of_best = 2.0f * BlockNVFP4::scale(static_cast<uint8_t>(best));
+    if (std::fabs(of_code - value) <= std::fabs(of_best - value)) best = code;
+  }
+  return static_cast<uint8_t>(best);
+}
+
+/// The greatest FP4 number is 6.
+void round_block(const float* x, BlockNVFP4& block) {
+  block = {};
+  for (int s = 0; s < BlockNVFP4::kScales; ++s, x += BlockNVFP4::kScaleValues) {
+    block.scales[s] = to_e4m3(std::fabs(extreme(x, BlockNVFP4::kScaleValues)) / 6.0f);
+    const float d = BlockNVFP4::scale(block.scales[s]);
+    const float inverse = d > 0.0f ? 1.0f / d : 0.0f;
+    for (int i = 0; i < BlockNVFP4::kScaleValues; ++i) {
+      const int place = nearest_place(x[i] * inverse, BlockMXFP4::kLevels);
+      uint8_t& both = block.qs[8 * s + i % 8];
+      both = static_cast<uint8_t>(both | place << (i / 8 * 4));
+    }
+  }
 }
 
 // ---------------------------------------------------------------- superblocks

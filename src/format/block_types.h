@@ -3,10 +3,10 @@
 // weights may have has a Block<T>, whose value(i) is the specification for ref/ and all tests.
 // visit_weight_type() chooses the code of a template by type.
 //
-// Plain types are blocks of one value. The block types have blocks of 32 values, or superblocks of
-// 256 (the "K" types, and those of codebook_types.h) whose parts have small integer scales of their
-// own. value(i) has exactly the bits of ggml's f32 result: all products are exact in f32, and
-// subtracting a minimum rounds once.
+// Plain types are blocks of one value. The block types have blocks of 32 values, blocks of 64 with
+// four scales (nvfp4), or superblocks of 256 (the "K" types, and those of codebook_types.h) whose
+// parts have small integer scales of their own. value(i) has exactly the bits of ggml's f32 result:
+// all products are exact in f32, and subtracting a minimum rounds once.
 #pragma once
 
 #include <bit>
@@ -134,6 +134,33 @@ struct Block<DType::mxfp4> {
   }
 };
 using BlockMXFP4 = Block<DType::mxfp4>;
+
+// ---------------------------------------------------------------- blocks of 64 values
+
+/// NVFP4: FP4 (E2M1) numbers as in mxfp4, doubled, with a scale for each 16 values. Of values 16 k
+/// ... 16 k + 15 the first 8 are the low nibbles of qs[8 k] ... qs[8 k + 7], the others the high
+/// ones. Scales are E4M3 numbers (4 bits of exponent with bias 7, 3 of mantissa), halved because of
+/// the doubled levels. ggml ignores their sign, and takes the code of NaN, 0x7f, for 0.
+template <>
+struct Block<DType::nvfp4> {
+  static constexpr int kScaleValues = 16, kScales = 4;
+  uint8_t scales[kScales];
+  uint8_t qs[kScales * kScaleValues / 2];
+  static float scale(uint8_t e4m3) {
+    if (e4m3 == 0x7f) return 0.0f;
+    // an f16 number has a bias of 15: 2^-8 of the scale, and 2^-7 of its half
+    return to_f32(f16_t{static_cast<uint16_t>((e4m3 & 0x7f) << 7)}) * 128.0f;
+  }
+  constexpr int level(int i) const {
+    const int nibbles = qs[i / kScaleValues * 8 + i % 8];
+    return BlockMXFP4::kLevels[nibbles >> (i / 8 % 2 * 4) & 15];
+  }
+  float value(int i) const {
+    return scale(scales[i / kScaleValues]) * static_cast<float>(level(i));
+  }
+  bool is_finite() const { return true; }
+};
+using BlockNVFP4 = Block<DType::nvfp4>;
 
 // ---------------------------------------------------------------- superblocks
 
@@ -331,7 +358,7 @@ inline constexpr bool kHasPartWords = requires(B b) {
   b.part_words(0);
 };
 
-/// Whether a block has an f16 scale, as all block types except mxfp4 and iq1_m do.
+/// Whether a block has an f16 scale, as all block types except mxfp4, nvfp4 and iq1_m do.
 template <DType T, typename B = Block<T>>
 inline constexpr bool kHasF16Scale = requires(B b) {
   b.d;

@@ -328,6 +328,8 @@ TestTensor equal_levels(DType type, int byte, int64_t n_out, int64_t n_in) {
     for (int64_t at = 0; at < static_cast<int64_t>(w.bytes()); at += block_bytes(T)) {
       if constexpr (T == DType::mxfp4) {
         blocks[at] = 127;
+      } else if constexpr (T == DType::nvfp4) {
+        std::memset(blocks + at, 0x40, BlockNVFP4::kScales);  // 2, of doubled levels
       } else if constexpr (T == DType::iq1_m) {
         auto& block = *reinterpret_cast<BlockIQ1_M*>(blocks + at);
         for (int i = 0; i < 4; ++i) {

@@ -44,6 +44,7 @@ inline const std::vector<TypeCase> kTypeCases = {
     {DType::q5_1, {0, 2}, 0x8e40f88a089a1394u, 0.045, 0xc39dc26953e93138u},
     {DType::iq4_nl, {0}, 0x1de95972b10ba8c9u, 0.1, 0x796bbfa118325b73u},
     {DType::mxfp4, {}, 0xae0a78c9f45aa80eu, 0.17, 0xd27c706cac9ff08du},
+    {DType::nvfp4, {}, 0x7693637eece6f694u, 0.15, 0x105db581ce072fdcu},
     {DType::q2_k, {80, 82}, 0x9af6bc8618f29492u, 0.4, 0x56260157d2662031u},
     {DType::q3_k, {108}, 0xef3622024b374ae0u, 0.2, 0xf78c6c5bfe47d249u},
     {DType::q4_k, {0, 2}, 0x7cd05e41ca466b3au, 0.09, 0x8a159fdf6664e758u},

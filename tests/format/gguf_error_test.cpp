@@ -127,6 +127,7 @@ TEST(GgufErrorTest, TensorShapes) {
   expect_bad(one_tensor(0, {1 << 30, 1 << 30, 1 << 30, 1 << 30}, 40), {"'w'", "overflows"});
   expect_bad(one_tensor(8, {2, 33}, 80), {"'w'", "33", "block size 32", "q8_0"});
   expect_bad(one_tensor(2, {64, 16}, 80), {"'w'", "16", "block size 32", "q4_0"});
+  expect_bad(one_tensor(40, {2, 96}, 108), {"'w'", "96", "block size 64", "nvfp4"});
   expect_bad(one_tensor(12, {2, 288}, 288), {"'w'", "288", "block size 256", "q4_k"});
   expect_bad(one_tensor(13, {128}, 176), {"'w'", "128", "block size 256", "q5_k"});
   expect_bad(one_tensor(14, {1, 257}, 420), {"'w'", "257", "block size 256", "q6_k"});
@@ -138,7 +139,7 @@ TEST(GgufErrorTest, TensorTypesByName) {
       {15, "Q8_K (15)"},     {24, "I8 (24)"},
       {26, "I32 (26)"},      {28, "F64 (28)"},
       {31, "Q4_0_4_4 (31)"}, {36, "IQ4_NL_4_4 or I2_S (36)"},
-      {40, "NVFP4 (40)"},    {77, "77 (unknown)"},
+      {41, "Q1_0 (41)"},     {77, "77 (unknown)"},
       {~0u, "(unknown)"}};
   for (const auto& [type, name] : unsupported) {
     expect_bad(one_tensor(type, {256}, 1024),

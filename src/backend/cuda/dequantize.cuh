@@ -275,6 +275,38 @@ struct Format<DType::mxfp4> : BlockFormat<DType::mxfp4> {
   }
 };
 
+/// Blocks of 64 values with four scales; 16 values are the low nibbles of 8 bytes, then the high
+/// ones.
+template <>
+struct Format<DType::nvfp4> : BlockFormat<DType::nvfp4> {
+  static constexpr int kScaleValues = 16;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    const char* qs = block + 4 + i / 16 * 8;
+    if constexpr (n >= 4) {  // both halves of every byte
+      uint32_t pairs[n / 2];
+      Reader::words(qs, pairs);
+#pragma unroll
+      for (int k = 0; k < n; ++k) {
+        w[k] = (pairs[k / 4 * 2 + k % 2] >> (k / 2 % 2 * 4)) & 0x0f0f0f0fu;
+      }
+    } else {
+      Reader::words(qs + i % 8, w);
+#pragma unroll
+      for (uint32_t& v : w) v = (v >> (i / 8 % 2 * 4)) & 0x0f0f0f0fu;
+    }
+    look_up_levels<DType::mxfp4>(w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    const int e4m3 = byte_at(block + i / 16);
+    const float scale =
+        __half2float(__ushort_as_half(static_cast<unsigned short>((e4m3 & 0x7f) << 7))) * 128.0f;
+    return make_float2(e4m3 == 0x7f ? 0.0f : scale, 0.0f);
+  }
+};
+
 /// Two bits of each of four bytes from value i on, as stored in q2_k and q3_k.
 template <typename Reader, int n>
 __device__ __forceinline__ void pair_levels(const char* qs, int i, uint32_t (&w)[n]) {

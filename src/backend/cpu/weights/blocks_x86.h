@@ -14,6 +14,8 @@
 //   min_8(p)            with kHasMin: their minima, in the same order
 // for types with nibbles
 //   from_nibbles(v)     the levels that the nibbles stand for
+// for blocks of 64 values with scales of 16
+//   half_scales(p, i)   the f32 scales of blocks 2 i and 2 i + 1
 // for the superblocks of two rows
 //   pair_scales(p, q)   integer scales and minima as bytes
 // for VNNI, of blocks of 32 values and of superblocks that are 8 such blocks
@@ -381,6 +383,26 @@ struct X86Block<DType::mxfp4> {
     const __m512i subnormal = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
     const __mmask16 is_subnormal = _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2));
     return _mm512_castsi512_ps(_mm512_mask_mov_epi32(normal, is_subnormal, subnormal));
+  }
+};
+
+// ---------------------------------------------------------------- blocks of 64 values
+
+/// The nibbles of 32 values, 8 at a time, are the low halves of 8 bytes, then the high ones.
+template <>
+struct X86Block<DType::nvfp4> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
+    const __m256i nibbles = low_then_high(p + offsetof(BlockNVFP4, qs) + part * 16);
+    return look_up(BlockMXFP4::kLevels, _mm256_permute4x64_epi64(nibbles, 0b11'01'10'00));
+  }
+  /// As BlockNVFP4::scale().
+  static SNAPKV_AVX2_INLINE __m256 half_scales(const char* p, int i) {
+    constexpr int kStride = sizeof(BlockNVFP4);
+    const int64_t words = join<uint32_t, 2, kStride>(p + 2 * i * kStride);
+    const __m128i bytes = _mm_cvtsi64_si128(words), nan = _mm_set1_epi8(0x7f);
+    const __m128i e4m3 = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, nan), _mm_and_si128(bytes, nan));
+    const __m128i halves = _mm_slli_epi16(_mm_cvtepu8_epi16(e4m3), 7);
+    return _mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(128.0f));
   }
 };
 

@@ -114,8 +114,36 @@ HWY_INLINE hn::Vec<D> look_up(D d, const int8_t* table, hn::Vec<D> index) {
 #endif
 }
 
+/// Calls f(k, q) for the 32 levels whose nibbles are the 16 bytes at p, as nvfp4 has them.
+template <class D, class F>
+HWY_INLINE void decode_half_nibbles(D d, const char* p, F&& f) {
+  HWY_ALIGN int8_t levels[kBlockSize];
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < kBlockSize; ++i) {
+    const int nibbles = static_cast<uint8_t>(p[i / 16 * 8 + i % 8]);
+    levels[i] = BlockMXFP4::kLevels[nibbles >> (i / 8 % 2 * 4) & 15];
+  }
+#else
+  const hn::FixedTag<uint8_t, 16> d8;
+  const hn::FixedTag<int8_t, 16> di8;
+  const auto table = hn::Load(di8, BlockMXFP4::kLevels);
+  const auto bytes = hn::LoadU(d8, reinterpret_cast<const uint8_t*>(p));
+  const auto from_nibbles = [=](hn::Vec<decltype(d8)> nibbles) HWY_ATTR {
+    return hn::BitCast(di8, hn::TableLookupBytes(table, nibbles));
+  };
+  const auto low = from_nibbles(hn::And(bytes, hn::Set(d8, 15)));
+  const auto high = from_nibbles(hn::ShiftRight<4>(bytes));
+  hn::Store(hn::ConcatLowerLower(di8, high, low), di8, levels);
+  hn::Store(hn::ConcatUpperUpper(di8, high, low), di8, levels + 16);
+#endif
+  const hn::Rebind<int8_t, D> dn;
+  for (int k = 0; k < kBlockSize; k += static_cast<int>(hn::Lanes(d))) {
+    f(k, hn::PromoteTo(d, hn::LoadU(dn, levels + k)));
+  }
+}
+
 /// Calls f(k, q) for the vectors q of 32 levels, as integers of D's type; k is the offset of q's
-/// first level. They are the levels of the block at p, or of part `part` of the superblock at p. A
+/// first level. They are the levels of the block at p, or of part `part` of the larger one at p. A
 /// level is what the block's scale multiplies; levels begin at 0 if there is a minimum (kHasMin).
 template <DType T, class D, class F>
 HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
@@ -160,6 +188,8 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
   } else if constexpr (T == DType::iq4_nl || T == DType::mxfp4) {
     decode_nibbles(d, p + offsetof(Block<T>, qs),
                    [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, look_up(d, Block<T>::kLevels, q)); });
+  } else if constexpr (T == DType::nvfp4) {
+    decode_half_nibbles(d, p + offsetof(BlockNVFP4, qs) + part * 16, f);
   } else if constexpr (T == DType::iq4_xs) {
     decode_nibbles(d, p + offsetof(BlockIQ4_XS, qs) + part * 16, [&](int k, hn::Vec<D> q) HWY_ATTR {
       f(k, look_up(d, BlockIQ4_NL::kLevels, q));
@@ -196,6 +226,18 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
       f(k, hn::Sub(hn::Or(low, hn::ShiftLeft<4>(high)), hn::Set(d, V{32})));
     }
   }
+}
+
+/// Calls f(k, v) for the values of part `part` of the nvfp4 block at p.
+template <class D, class F>
+HWY_INLINE void decode_nvfp4_part(D d, const char* p, int part, F&& f) {
+  const hn::Rebind<int32_t, D> di;
+  const uint8_t* scales = reinterpret_cast<const BlockNVFP4*>(p)->scales + 2 * part;
+  const auto first = hn::Set(d, BlockNVFP4::scale(scales[0]));
+  const auto last = hn::Set(d, BlockNVFP4::scale(scales[1]));
+  decode_levels<DType::nvfp4>(di, p, part, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
+    f(k, hn::Mul(hn::ConvertTo(d, q), k < 16 ? first : last));
+  });
 }
 
 /// decode_32() for the superblock types.
@@ -244,6 +286,10 @@ HWY_INLINE void decode_32(D d, const void* row, int64_t i, F&& f) {
         f(k, hn::Mul(hn::ConvertTo(d, q), scale));
       });
     }
+  } else if constexpr (T == DType::nvfp4) {
+    constexpr int64_t kValues = block_size(T);
+    decode_nvfp4_part(d, static_cast<const char*>(row) + row_bytes(T, i),
+                      static_cast<int>(i % kValues / kBlockSize), f);
   } else {
     decode_part<T>(d, static_cast<const char*>(row) + row_bytes(T, i),
                    static_cast<int>(i % kSuperblockSize / kBlockSize), f);

@@ -175,7 +175,7 @@ SNAPKV_AVX512 void pack_panel_as(const Tensor& weight, int64_t panel, uint32_t* 
 }
 
 template <DType T>
-constexpr bool kPacks = block_size(T) == 1 || HasX86Block<T>;
+constexpr bool kPacks = block_size(T) == 1 || (HasX86Block<T> && !HasFloatHalves<T>);
 
 template <DType Compute, PackTo To>
 void pack_panel_of(const Tensor& weight, int64_t panel, uint32_t* dst) {

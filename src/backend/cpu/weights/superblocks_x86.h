@@ -331,13 +331,24 @@ concept HasNibbles = requires(__m256i nibbles) {
 template <DType T>
 concept HasHalfScales = std::is_same_v<typename X86Block<T>::Scales, HalfPartBytes>;
 
-/// The largest of levels() as unsigned bytes: 255 without HasLevelOffset.
+/// Whether blocks have 64 values, and an f32 scale for each 16. Kernels with 512-bit vectors do not
+/// know them.
+template <DType T>
+concept HasFloatHalves = requires {
+  X86Block<T>::half_scales(nullptr, 0);
+};
+
+/// Whether integer sums are over 16 values.
+template <DType T>
+constexpr bool kSumsHalves = HasHalfScales<T> || HasFloatHalves<T>;
+
+/// The largest of the bytes of levels in pieces of weights (byte_panels.h).
 template <DType T>
 constexpr int kMostLevel = [] {
   if constexpr (T == DType::q2_k) return 3;
   if constexpr (T == DType::q3_k) return 7;
   if constexpr (T == DType::q4_0 || T == DType::q4_1 || T == DType::q4_k) return 15;
-  if constexpr (T == DType::mxfp4) return 24;
+  if constexpr (T == DType::mxfp4 || T == DType::nvfp4) return 24;
   if constexpr (T == DType::q5_0 || T == DType::q5_1 || T == DType::q5_k) return 31;
   if constexpr (T == DType::q6_k) return 63;
   return 255;
@@ -346,7 +357,7 @@ constexpr int kMostLevel = [] {
 /// How many words of 4 levels, times activations, AVX2 adds up in 16 bits: two products to a sum,
 /// in one part. 0 for 8-bit levels. (A NaN's activation is -128.)
 template <DType T>
-constexpr int kNarrowWords = std::min(HasHalfScales<T> ? 4 : 8,
+constexpr int kNarrowWords = std::min(kSumsHalves<T> ? 4 : 8,
                                       static_cast<int>(std::bit_floor(0x7fffu /
                                                                       (2 * kMostLevel<T> * 128))));
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// 8-bit activations times weights in blocks of 32 values with 256-bit vectors, 8 blocks at a time.
+// 8-bit activations times weights in blocks of 32 values with 256-bit vectors, 8 blocks at a time,
+// or in 4 blocks of 64 with a scale for each 16.
 // A file that includes this one defines SNAPKV_256 (its functions' target), kMultipliesPairs<T>,
 // which says whether nibbles are taken from two blocks at a time, and two products:
 //   multiply_block<T>(levels, x, b)        of block b with its activations: integers to be
@@ -83,6 +84,43 @@ SNAPKV_256_INLINE void multiply_unit(const char* p, const BlockUnit* const (&x)[
   }
 }
 
+/// The same for 4 blocks of 64 values. The first and the last 16 values of a part are a 128-bit
+/// lane each, and so are their scales.
+template <DType T, int N>
+SNAPKV_256_INLINE void multiply_halves(const char* p, const BlockUnit* const (&x)[N],
+                                       __m256 (&acc)[N]) {
+  using B = X86Block<T>;
+  alignas(32) float scales[2 * kUnitBlocks];
+  _mm256_store_ps(scales, B::half_scales(p, 0));
+  _mm256_store_ps(scales + kUnitBlocks, B::half_scales(p, 1));
+  __m256 even[N], odd[N];
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) even[t] = odd[t] = _mm256_setzero_ps();
+  SNAPKV_UNROLL for (int b = 0; b < kUnitBlocks; ++b) {
+    const __m256i levels = B::levels(p + b / 2 * block_bytes(T), b % 2);
+    const __m256 scale = _mm256_insertf128_ps(
+        _mm256_broadcast_ss(scales + 2 * b), _mm_broadcast_ss(scales + 2 * b + 1), 1);
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      const __m256 sums = _mm256_cvtepi32_ps(multiply_block<T>(levels, *x[t], b));
+      const __m256 d = _mm256_mul_ps(scale, _mm256_broadcast_ss(&x[t]->d[place_of_block(b)]));
+      __m256& sum = b % 2 == 0 ? even[t] : odd[t];
+      sum = _mm256_fmadd_ps(sums, d, sum);
+    }
+  }
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+    acc[t] = _mm256_add_ps(acc[t], _mm256_add_ps(even[t], odd[t]));
+  }
+}
+
+template <DType T, int N>
+SNAPKV_256_INLINE void multiply_blocks_of_unit(const char* p, const BlockUnit* const (&x)[N],
+                                               __m256 (&acc)[N]) {
+  if constexpr (HasFloatHalves<T>) {
+    multiply_halves<T, N>(p, x, acc);
+  } else {
+    multiply_unit<T, N>(p, x, acc);
+  }
+}
+
 template <DType T, int N>
 SNAPKV_256 void multiply_block_rows(const GemvCall& c) {
   constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
@@ -99,13 +137,13 @@ SNAPKV_256 void multiply_block_rows(const GemvCall& c) {
       for (int64_t i = 0; i < kUnitBytes; i += 64) {
         __builtin_prefetch(p + kPrefetchBytes + i, 0, 2);
       }
-      multiply_unit<T, N>(p, x, acc);
+      multiply_blocks_of_unit<T, N>(p, x, acc);
       SNAPKV_UNROLL for (int t = 0; t < N; ++t)++ x[t];
     }
     if (c.n_in % kGemvUnit != 0) {  // missing blocks are zero, like their activations
       alignas(32) char padded[kUnitBytes] = {};
       std::memcpy(padded, p, static_cast<size_t>(row_bytes(T, c.n_in % kGemvUnit)));
-      multiply_unit<T, N>(padded, x, acc);
+      multiply_blocks_of_unit<T, N>(padded, x, acc);
     }
     SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
       c.sums[t * c.sums_stride + row] = sum_lanes(acc[t]);
@@ -121,7 +159,8 @@ void multiply_blocks(const GemvCall& c) {
 GemvFn find_multiply_blocks(DType weight) {
   return visit_weight_type(weight, [](auto type) -> GemvFn {
     constexpr DType T = type.dtype;
-    if constexpr (HasX86Block<T> && block_size(T) == kBlockSize && !InPairs<T>) {
+    constexpr bool kIsBlocks = block_size(T) == kBlockSize || HasFloatHalves<T>;
+    if constexpr (HasX86Block<T> && kIsBlocks && !InPairs<T>) {
       return multiply_blocks<T>;
     }
     return nullptr;

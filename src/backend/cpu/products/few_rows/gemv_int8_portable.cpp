@@ -77,6 +77,37 @@ float part_min_sum(const PlainUnit& unit, int part, const Scales& scales) {
   return unit.d[part] * static_cast<float>(sum);
 }
 
+/// acc[t] += the products of the 32 values of the nvfp4 block that value 32 b of the unit is in.
+/// Both halves have a sum and a scale of their own.
+template <int N>
+HWY_INLINE void multiply_nvfp4(const char* unit_weights, int b, const PlainUnit* const (&units)[N],
+                               hn::Vec<F32x4> (&acc)[N]) {
+  const I16 d;
+  const I32 di;
+  const F32x4 df;
+  const hn::Rebind<int8_t, I16> d8;
+  const auto* block = reinterpret_cast<const BlockNVFP4*>(unit_weights) + b / 2;
+  hn::Vec<I32> even[2][N], odd[2][N];
+  for (int half = 0; half < 2; ++half) {
+    for (int t = 0; t < N; ++t) even[half][t] = odd[half][t] = hn::Zero(di);
+  }
+  decode_levels<DType::nvfp4>(
+      d, reinterpret_cast<const char*>(block), b % 2, [&](int k, hn::Vec<I16> w) HWY_ATTR {
+        for (int t = 0; t < N; ++t) {
+          const auto x = hn::PromoteTo(d, hn::LoadU(d8, units[t]->q[b] + k));
+          auto& sum = even[k / 16][t];
+          sum = hn::ReorderWidenMulAccumulate(di, w, x, sum, odd[k / 16][t]);
+        }
+      });
+  for (int half = 0; half < 2; ++half) {
+    const float scale = BlockNVFP4::scale(block->scales[b % 2 * 2 + half]);
+    for (int t = 0; t < N; ++t) {
+      const auto sum = hn::ConvertTo(df, hn::Add(even[half][t], odd[half][t]));
+      acc[t] = hn::MulAdd(sum, hn::Set(df, scale * units[t]->d[b]), acc[t]);
+    }
+  }
+}
+
 template <DType T, int N>
 void multiply_n(const GemvCall& c) {
   constexpr bool kSuperblocks = block_size(T) == kSuperblockSize;
@@ -104,32 +135,36 @@ void multiply_n(const GemvCall& c) {
       [[maybe_unused]] float part_mins[N] = {};
       const int n_parts = static_cast<int>(std::min(n_blocks - first, kPlainUnitBlocks));
       for (int b = 0; b < n_parts; ++b) {
-        hn::Vec<I32> even[N], odd[N];
-        for (int t = 0; t < N; ++t) even[t] = odd[t] = hn::Zero(di);
-        const auto add = [&](int k, hn::Vec<I16> w) HWY_ATTR {
-          for (int t = 0; t < N; ++t) {
-            const auto x = hn::PromoteTo(d, hn::LoadU(d8, units[t]->q[b] + k));
-            even[t] = hn::ReorderWidenMulAccumulate(di, w, x, even[t], odd[t]);
-          }
-        };
-        const char* block = unit_weights + (kSuperblocks ? 0 : b * block_bytes(T));
-        hn::Vec<F32x4> scale;
-        if constexpr (kSuperblocks) {
-          decode_scaled_part<T>(block, b, scales, add);
-          scale = load_superblock_scale<T>(df, block);
+        if constexpr (T == DType::nvfp4) {
+          multiply_nvfp4(unit_weights, b, units, acc);
         } else {
-          decode_levels<T>(d, block, 0, add);
-          scale = load_block_scale<T>(df, block);
-        }
-        for (int t = 0; t < N; ++t) {
-          const auto sum = hn::ConvertTo(df, hn::Add(even[t], odd[t]));
-          acc[t] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, units[t]->d[b])), acc[t]);
-        }
-        if constexpr (kHasMin<T> && kSuperblocks) {
-          for (int t = 0; t < N; ++t) part_mins[t] -= part_min_sum(*units[t], b, scales);
-        } else if constexpr (kHasMin<T>) {
-          const float m = hn::GetLane(load_scale(df, block + kMinAt<T>));
-          for (int t = 0; t < N; ++t) min_sums[t] += m * units[t]->sum[b];
+          hn::Vec<I32> even[N], odd[N];
+          for (int t = 0; t < N; ++t) even[t] = odd[t] = hn::Zero(di);
+          const auto add = [&](int k, hn::Vec<I16> w) HWY_ATTR {
+            for (int t = 0; t < N; ++t) {
+              const auto x = hn::PromoteTo(d, hn::LoadU(d8, units[t]->q[b] + k));
+              even[t] = hn::ReorderWidenMulAccumulate(di, w, x, even[t], odd[t]);
+            }
+          };
+          const char* block = unit_weights + (kSuperblocks ? 0 : b * block_bytes(T));
+          hn::Vec<F32x4> scale;
+          if constexpr (kSuperblocks) {
+            decode_scaled_part<T>(block, b, scales, add);
+            scale = load_superblock_scale<T>(df, block);
+          } else {
+            decode_levels<T>(d, block, 0, add);
+            scale = load_block_scale<T>(df, block);
+          }
+          for (int t = 0; t < N; ++t) {
+            const auto sum = hn::ConvertTo(df, hn::Add(even[t], odd[t]));
+            acc[t] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, units[t]->d[b])), acc[t]);
+          }
+          if constexpr (kHasMin<T> && kSuperblocks) {
+            for (int t = 0; t < N; ++t) part_mins[t] -= part_min_sum(*units[t], b, scales);
+          } else if constexpr (kHasMin<T>) {
+            const float m = hn::GetLane(load_scale(df, block + kMinAt<T>));
+            for (int t = 0; t < N; ++t) min_sums[t] += m * units[t]->sum[b];
+          }
         }
       }
       if constexpr (kHasMin<T> && kSuperblocks) {

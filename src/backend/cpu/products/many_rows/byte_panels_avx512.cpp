@@ -125,7 +125,8 @@ UnpackInterleavedFn unpack_interleaved_avx512(DType weight) {
 
 UnpackBytePieceFn unpack_byte_piece_avx512(DType weight) {
   return visit_weight_type(weight, [](auto type) -> UnpackBytePieceFn {
-    if constexpr (HasX86Block<type.dtype>) return unpack<type.dtype>;
+    constexpr DType T = type.dtype;
+    if constexpr (HasX86Block<T> && !HasFloatHalves<T>) return unpack<T>;
     return nullptr;
   });
 }

@@ -99,6 +99,8 @@ SNAPKV_AVX2_INLINE void unpack_scales(const char* rows, int64_t stride, int64_t 
       if constexpr (block_size(T) == kBlockSize) {
         d[r] = B::scales_8(p);
         if constexpr (kHasMin<T>) min[r] = B::min_8(p);
+      } else if constexpr (HasFloatHalves<T>) {
+        d[r] = B::half_scales(p, half);
       } else {
         const auto scales = B::scales(p);
         if constexpr (HasHalfScales<T>) {

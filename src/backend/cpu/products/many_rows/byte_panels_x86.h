@@ -15,11 +15,12 @@ namespace snapkv::cpu {
 
 template <DType T>
 struct BytePanelType {
-  static constexpr int kParts = HasHalfScales<T> ? 16 : 8;
+  static constexpr int kParts = kSumsHalves<T> ? 16 : 8;
   using Part = BytePart<kParts>;
   /// How much larger the bytes of a piece are than levels.
   static constexpr int kSurplus = [] {
     if constexpr (HasLevelOffset<T>) return X86Block<T>::kOffset;
+    if constexpr (HasFloatHalves<T>) return 12;  // the lowest level is -12
     return 128;
   }();
 };
@@ -28,14 +29,15 @@ struct BytePanelType {
 template <DType T>
 SNAPKV_AVX2_INLINE __m256i to_piece_bytes(__m256i levels) {
   if constexpr (HasLevelOffset<T>) return levels;
-  return _mm256_xor_si256(levels, _mm256_set1_epi8(-128));
+  return _mm256_add_epi8(levels, _mm256_set1_epi8(static_cast<char>(BytePanelType<T>::kSurplus)));
 }
 
 /// The bytes of the 32 levels of part `part` of a unit.
 template <DType T>
 SNAPKV_AVX2_INLINE __m256i piece_bytes(const char* unit, int part) {
-  const char* block = unit + (block_size(T) == kBlockSize ? part * block_bytes(T) : 0);
-  return to_piece_bytes<T>(X86Block<T>::levels(block, part));
+  constexpr int kBlockParts = block_size(T) / kBlockSize;
+  const char* block = unit + part / kBlockParts * block_bytes(T);
+  return to_piece_bytes<T>(X86Block<T>::levels(block, part % kBlockParts));
 }
 
 /// The negated sums of the activations that part p multiplies.

@@ -53,7 +53,7 @@ BytePanelKernel byte_panel_kernel([[maybe_unused]] ByteProducts products,
   kernel.unpack = unpack_byte_piece_avx2(weight);
   kernel.unpack_interleaved = unpack_interleaved_avx2(weight);
   if (products == ByteProducts::avx512_vnni) {
-    kernel.unpack = unpack_byte_piece_avx512(weight);
+    if (const auto unpack = unpack_byte_piece_avx512(weight)) kernel.unpack = unpack;
     kernel.unpack_interleaved = unpack_interleaved_avx512(weight);
     kernel.multiply = multiply_byte_tiles_vnni(weight);
   }
