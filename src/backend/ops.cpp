@@ -138,9 +138,9 @@ bool softcap(const Backend&, const Tensor& x, float cap) {
   return x.numel() > 0;
 }
 
-bool clamp(const Backend&, const Tensor& x, float limit) {
+bool clamp(const Backend&, const Tensor& x, float low, float high) {
   SNAPKV_CHECK(x.rank > 0 && x.dtype == DType::f32 && x.is_contiguous());
-  SNAPKV_CHECK(std::isfinite(limit) && limit > 0.0f);
+  SNAPKV_CHECK(low < high && (std::isfinite(low) || std::isfinite(high)));
   return x.numel() > 0;
 }
 
@@ -352,6 +352,7 @@ bool project_experts(const Backend& backend, const ExpertProducts& p) {
   SNAPKV_CHECK(n_expert <= kMostExperts);
   for (const Expert& e : p.experts) SNAPKV_CHECK(is_expert(e, p.experts[0]));
   SNAPKV_CHECK(p.experts[0].gate || p.activation != Activation::clamped_swiglu);
+  SNAPKV_CHECK(!p.limits || (p.experts[0].gate && p.limits.up > 0.0f));
   SNAPKV_CHECK(is_f32(p.weights, {n, kAny}) && is_f32(p.out, {n, n_embd}));
   const int64_t n_used = p.weights.shape[1];
   SNAPKV_CHECK(p.chosen.dtype == DType::i32 && is_dense(p.chosen, {n, n_used}));

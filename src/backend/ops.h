@@ -4,7 +4,9 @@
 // types once and calls the backend's kernel of the same name. ref/ is the specification.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -56,6 +58,8 @@ enum class Activation {
   clamped_swiglu,
   sigmoid,       // 1 / (1 + exp(-x)): a gate
   relu_squared,  // max(x, 0)^2 (arXiv 2109.08668)
+  relu,          // max(x, 0)
+  softplus,      // log(1 + exp(x)): a gate
 };
 inline constexpr float kClampedAlpha = 1.702f;
 inline constexpr float kClampedLimit = 7.0f;
@@ -120,6 +124,15 @@ struct ExpertMemory {
   Tensor factors;   // [n * n_used] f32
 };
 
+/// Gates above `gate` become it, before their activation, and what these are multiplied with is
+/// kept between -up and up.
+struct GateLimits {
+  float gate = std::numeric_limits<float>::infinity();
+  float up = std::numeric_limits<float>::infinity();
+
+  explicit operator bool() const { return std::isfinite(gate) || std::isfinite(up); }
+};
+
 /// Feed-forward networks of which every token passes only those chosen for it.
 struct ExpertProducts {
   Tensor x;                         // [n, n_embd] f32; compute dtype with a workspace
@@ -127,6 +140,7 @@ struct ExpertProducts {
   Tensor chosen;                    // [n, n_used] i32, of one token all different
   Tensor weights;                   // [n, n_used] f32
   Activation activation = Activation::silu;
+  GateLimits limits;  // only where experts have gates
   float factor = 1.0f;
   Tensor out;  // [n, n_embd] f32
   ExpertMemory memory;

@@ -84,12 +84,14 @@ struct Mixture {
   float factor = 1.0f;
   DType down = DType::i32;  // if not i32: the type of the last matrices
   int64_t n_rows = 0;       // of memory; 0: as many as there can be
+  GateLimits limits = {};
 
   std::string name() const {
     return fmt::format("{} {} x {} of {} [{}, {}]{}{}{} {}", snapkv::name(type), n, n_used,
                        n_expert, n_ff, n_embd, gated ? "" : " without gate",
                        bias ? " + biases" : "", packed ? " packed" : "",
-                       static_cast<int>(activation));
+                       static_cast<int>(activation)) +
+           (limits ? " limited" : "");
   }
 };
 
@@ -161,6 +163,7 @@ Results run_experts(const Place& at, const Mixture& s, bool row_by_row) {
                               .chosen = chosen.view().slice(begin, end),
                               .weights = weights.view().slice(begin, end),
                               .activation = s.activation,
+                              .limits = s.limits,
                               .factor = s.factor,
                               .out = out.view().slice(begin, end),
                               .memory = {.x = mx,
@@ -247,6 +250,9 @@ OpCases project_experts_cases() {
       add(cases, s);
       add(cases, {DType::f32, n, 4, 4, 37, 24, false, n % 2 == 1, packed});
       add(cases, {DType::bf16, n, 7, 1, 64, 40, true, false, packed, Activation::gelu_tanh});
+      Mixture limited{DType::bf16, n, 6, 2, 64, 40, true, false, packed};
+      limited.limits = {.gate = 0.5f, .up = 0.75f};
+      add(cases, limited);
       Mixture mixed{DType::q4_0, n, 16, 3, 64, 256, true, false, packed};
       mixed.down = DType::q6_k;
       add(cases, mixed);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "tests/backend/op_cases.h"
@@ -190,7 +191,7 @@ OpCases rope_cases() {
 OpCases activate_cases() {
   OpCases cases;
   constexpr const char* kNames[] = {"silu", "gelu_tanh", "clamped_swiglu", "sigmoid",
-                                    "relu_squared"};
+                                    "relu_squared", "relu", "softplus"};
   const auto add = [&](Activation f, int64_t n, int64_t d, bool from_bf16, bool to_bf16,
                        bool has_factor) {
     const auto run_into = [=](const Place& at, bool in_place) -> Results {
@@ -221,7 +222,8 @@ OpCases activate_cases() {
     if (n * d > 1000) c.only_fast();
   };
   for (const Activation f : {Activation::silu, Activation::gelu_tanh, Activation::clamped_swiglu,
-                             Activation::sigmoid, Activation::relu_squared}) {
+                             Activation::sigmoid, Activation::relu_squared, Activation::relu,
+                             Activation::softplus}) {
     for (const int64_t n : {0, 1, 2, 9}) {
       for (const int64_t d : {1, 15, 32, 333, 1536, 8195}) {
         for (const int types : {0, 1, 2, 3}) add(f, n, d, types & 1, types & 2, true);
@@ -336,9 +338,12 @@ OpCases softcap_cases() {
 // The same bits everywhere.
 OpCases clamp_cases() {
   OpCases cases;
-  for (const float limit : {8.0f, 0.5f}) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const auto& [low, high] :
+       {std::pair{-8.0f, 8.0f}, {-0.5f, 0.5f}, {-kInfinity, 0.25f}, {-1.0f, kInfinity}}) {
+    const float least = low, most = high;
     for (OpCase& c : in_place_cases(
-             20, {}, [=](const Place&at, const Tensor&x) { ops::clamp(at, x, limit); })) {
+             20, {}, [=](const Place&at, const Tensor&x) { ops::clamp(at, x, least, most); })) {
       cases.push_back(std::move(c));
     }
   }

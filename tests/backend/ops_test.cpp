@@ -99,8 +99,10 @@ TEST_F(RefOps, AddScaleSoftcap) {
 
 TEST_F(RefOps, ClampKeepsWhatLiesWithin) {
   const TestTensor x({1, 5}, Values{-3, -2, 0.5f, 2, 1e30f});
-  ops::clamp(*backend_, x, 2.0f);
+  ops::clamp(*backend_, x, -2.0f, 2.0f);
   EXPECT_TRUE(all_close(x.values(), {-2, -2, 0.5f, 2, 2}, kExact));
+  ops::clamp(*backend_, x, -std::numeric_limits<float>::infinity(), 0.25f);
+  EXPECT_TRUE(all_close(x.values(), {-2, -2, 0.25f, 0.25f, 0.25f}, kExact));
 }
 
 TEST_F(RefOps, ShortConvSeesTheLastInputsOfItsSequence) {
@@ -559,7 +561,7 @@ TEST_F(RefOps, NothingToDo) {
   ops::scale(*backend_, none, {});
   ops::scale_rows(*backend_, none, TestTensor({0, 1}));
   ops::softcap(*backend_, none, 1.0f);
-  ops::clamp(*backend_, none, 1.0f);
+  ops::clamp(*backend_, none, -1.0f, 1.0f);
   ops::keep_peaks(*backend_, none, 1.0f);
   ops::match_norms(*backend_, none, none);
   ops::store_rows(*backend_, heads, DType::f16, std::array<void*, 1>{nullptr});

@@ -11,6 +11,7 @@
 // experts' products run one after another for the tokens that chose them.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "backend/cuda/cuda_ops.h"
@@ -272,7 +273,12 @@ void activate_rows(Context& ctx, const ExpertProducts& p, int64_t n) {
   const ExpertMemory& m = p.memory;
   const Tensor up = m.up.slice(0, n), act = m.act.slice(0, n);
   if (p.experts[0].gate) {
-    activate(ctx, p.activation, m.gate.slice(0, n), up, act);
+    const Tensor gate = m.gate.slice(0, n);
+    if (p.limits) {
+      clamp(ctx, gate, -std::numeric_limits<float>::infinity(), p.limits.gate);
+      clamp(ctx, up, -p.limits.up, p.limits.up);
+    }
+    activate(ctx, p.activation, gate, up, act);
   } else {
     activate(ctx, p.activation, up, {}, act);
   }

@@ -194,6 +194,10 @@ Grid element_grid(int64_t n) {
 template <Activation activation>
 __device__ __forceinline__ float activated(float x) {
   if constexpr (activation == Activation::relu_squared) return x < 0.0f ? 0.0f : x * x;
+  if constexpr (activation == Activation::relu) return x < 0.0f ? 0.0f : x;
+  if constexpr (activation == Activation::softplus) {
+    return (x < 0.0f ? 0.0f : x) + log1pf(expf(-fabsf(x)));
+  }
   float s = x;
   if constexpr (activation == Activation::gelu_tanh) {
     s = 1.5957691216f * x * (1.0f + 0.044715f * x * x);
@@ -305,13 +309,13 @@ __global__ void softcap_kernel(float* x, float cap, int64_t n) {
   }
 }
 
-__global__ void clamp_kernel(float* x, float limit, int64_t n) {
+__global__ void clamp_kernel(float* x, float low, float high, int64_t n) {
   ptx::let_next_kernel_start();
   ptx::wait_for_earlier_kernels();
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
        i += gridDim.x * kElementThreads) {
     const float v = x[i];
-    x[i] = v > limit ? limit : v < -limit ? -limit : v;
+    x[i] = v > high ? high : v < low ? low : v;
   }
 }
 
@@ -407,8 +411,8 @@ void softcap(Context& ctx, const Tensor& x, float cap) {
               x.numel());
 }
 
-void clamp(Context& ctx, const Tensor& x, float limit) {
-  start_early(ctx, element_grid(x.numel()), clamp_kernel, static_cast<float*>(x.data), limit,
+void clamp(Context& ctx, const Tensor& x, float low, float high) {
+  start_early(ctx, element_grid(x.numel()), clamp_kernel, static_cast<float*>(x.data), low, high,
               x.numel());
 }
 
@@ -482,6 +486,10 @@ void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor
       return activate_types<Activation::sigmoid>(ctx, x, factor, out);
     case Activation::relu_squared:
       return activate_types<Activation::relu_squared>(ctx, x, factor, out);
+    case Activation::relu:
+      return activate_types<Activation::relu>(ctx, x, factor, out);
+    case Activation::softplus:
+      return activate_types<Activation::softplus>(ctx, x, factor, out);
   }
 }
 

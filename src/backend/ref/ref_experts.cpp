@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "backend/ref/ref_access.h"
@@ -113,15 +114,20 @@ void route(const ExpertChoice& c) {
 namespace {
 
 /// expert(x) of one row, in memory.out: products and activation round as those ops do.
-void run_expert(const Expert& e, Activation activation, const Tensor& x, const ExpertMemory& m) {
+void run_expert(const Expert& e, const ExpertProducts& p, const Tensor& x) {
+  const ExpertMemory& m = p.memory;
   const Tensor up = m.up.slice(0, 1), act = m.act.slice(0, 1), out = m.out.slice(0, 1);
   if (e.gate) {
     const Tensor gate = m.gate.slice(0, 1);
     project(x, std::array{Projection{e.gate, e.gate_bias, gate}, Projection{e.up, e.up_bias, up}});
-    activate(activation, gate, up, act);
+    if (p.limits) {
+      clamp(gate, -std::numeric_limits<float>::infinity(), p.limits.gate);
+      clamp(up, -p.limits.up, p.limits.up);
+    }
+    activate(p.activation, gate, up, act);
   } else {
     project(x, std::array{Projection{e.up, e.up_bias, up}});
-    activate(activation, up, {}, act);
+    activate(p.activation, up, {}, act);
   }
   project(act, std::array{Projection{e.down, e.down_bias, out}});
 }
@@ -138,7 +144,7 @@ void project_experts(const ExpertProducts& p) {
     std::sort(order.begin(), order.end(),
               [&](int32_t a, int32_t b) { return chosen[a] < chosen[b]; });
     for (int32_t i : order) {
-      run_expert(p.experts[chosen[i]], p.activation, p.x.slice(t, t + 1), p.memory);
+      run_expert(p.experts[chosen[i]], p, p.x.slice(t, t + 1));
       const int32_t row = static_cast<int32_t>(t);
       const float weight = p.factor * p.weights.at<const float>(t)[i];
       add_rows(p.out, p.memory.out.slice(0, 1), {&row, 1}, {&weight, 1});

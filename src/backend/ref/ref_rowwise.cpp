@@ -109,12 +109,12 @@ void softcap(const Tensor& x, float cap) {
   }
 }
 
-// x[t, i] = min(max(x[t, i], -limit), limit); what is not a number stays
-void clamp(const Tensor& x, float limit) {
+// x[t, i] = min(max(x[t, i], low), high); what is not a number stays
+void clamp(const Tensor& x, float low, float high) {
   for (int64_t i = 0; i < x.numel(); ++i) {
     const double v = get(x.data, x.dtype, i);
-    if (v > limit) put(x.data, x.dtype, i, limit);
-    if (v < -limit) put(x.data, x.dtype, i, -limit);
+    if (v > high) put(x.data, x.dtype, i, high);
+    if (v < low) put(x.data, x.dtype, i, low);
   }
 }
 
@@ -162,6 +162,10 @@ double activated(Activation activation, double x) {
       return 1.0 / (1.0 + std::exp(-x));
     case Activation::relu_squared:
       return x < 0.0 ? 0.0 : x * x;  // NaN stays
+    case Activation::relu:
+      return x < 0.0 ? 0.0 : x;
+    case Activation::softplus:
+      return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
   }
   SNAPKV_CHECK(false);
 }

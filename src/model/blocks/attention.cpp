@@ -129,7 +129,7 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
     project(normed, q, k, v, gate, pass);
   }
   if (const float limit = context_.spec.config.qkv_limit; limit > 0.0f) {
-    for (const Tensor& x : {q, k, v}) ops::clamp(*pass.backend, x, limit);
+    for (const Tensor& x : {q, k, v}) ops::clamp(*pass.backend, x, -limit, limit);
   }
   if (v_norm_) {  // before the keys have their own norm: values may be made of them
     normalize(*pass.backend, context_.spec, v_norm_, each_head(wv_ ? v : k), each_head(v));

@@ -7,6 +7,7 @@
 // the threads. For interleaved weights both give the same bits.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "backend/cpu/cpu_ops.h"
@@ -78,7 +79,12 @@ void activate_rows(const CpuContext& ctx, const ExpertProducts& p, int64_t n) {
   const ExpertMemory& m = p.memory;
   const Tensor up = m.up.slice(0, n), act = m.act.slice(0, n);
   if (p.experts[0].gate) {
-    activate(ctx, p.activation, m.gate.slice(0, n), up, act);
+    const Tensor gate = m.gate.slice(0, n);
+    if (p.limits) {
+      clamp(ctx, gate, -std::numeric_limits<float>::infinity(), p.limits.gate);
+      clamp(ctx, up, -p.limits.up, p.limits.up);
+    }
+    activate(ctx, p.activation, gate, up, act);
   } else {
     activate(ctx, p.activation, up, {}, act);
   }

@@ -121,17 +121,17 @@ void softcap_row(float* x, float cap, int64_t n) {
 
 // Comparisons rather than Min and Max, of which processors differ in what they do with NaN: it
 // stays.
-void clamp_row(float* x, float limit, int64_t n) {
+void clamp_row(float* x, float low, float high, int64_t n) {
   const F32 d;
   const int64_t n_lanes = hn::Lanes(d);
-  const VF high = hn::Set(d, limit), low = hn::Set(d, -limit);
+  const VF least = hn::Set(d, low), most = hn::Set(d, high);
   int64_t i = 0;
   for (; i + n_lanes <= n; i += n_lanes) {
     const VF v = hn::LoadU(d, x + i);
-    const VF below = hn::IfThenElse(hn::Gt(v, high), high, v);
-    hn::StoreU(hn::IfThenElse(hn::Lt(v, low), low, below), d, x + i);
+    const VF below = hn::IfThenElse(hn::Gt(v, most), most, v);
+    hn::StoreU(hn::IfThenElse(hn::Lt(v, least), least, below), d, x + i);
   }
-  for (; i < n; ++i) x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
+  for (; i < n; ++i) x[i] = x[i] > high ? high : x[i] < low ? low : x[i];
 }
 
 // One head: each pair (a, b) turns to (a cos - b sin, a sin + b cos).
@@ -171,13 +171,20 @@ void rope_neox_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
   }
 }
 
-// Every activation but the sigmoid itself and relu_squared is x sigmoid(s): s = x for silu,
-// kClampedAlpha x for clamped_swiglu (where x is limited first), and for gelu_tanh
+// Every activation but the sigmoid itself, softplus, relu and relu_squared is x sigmoid(s): s = x
+// for silu, kClampedAlpha x for clamped_swiglu (where x is limited first), and for gelu_tanh
 // s = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y).
 template <Activation activation>
 HWY_INLINE VF activated(F32 d, VF x) {
   if constexpr (activation == Activation::relu_squared) {
     return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), hn::Mul(x, x));  // NaN stays
+  }
+  if constexpr (activation == Activation::relu) {
+    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+  }
+  if constexpr (activation == Activation::softplus) {
+    const VF positive = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+    return hn::Add(positive, hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(x)))));
   }
   VF s = x;
   if constexpr (activation == Activation::gelu_tanh) {
@@ -258,6 +265,12 @@ void relu_squared_row(const void* x, const void* factor, DType from, int64_t n, 
                       DType to) {
   activate_row<Activation::relu_squared>(x, factor, from, n, out, to);
 }
+void relu_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::relu>(x, factor, from, n, out, to);
+}
+void softplus_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::softplus>(x, factor, from, n, out, to);
+}
 
 struct XieluNumbers {
   float alpha_p, alpha_n, beta, eps;
@@ -312,6 +325,8 @@ HWY_EXPORT(gelu_tanh_row);
 HWY_EXPORT(clamped_swiglu_row);
 HWY_EXPORT(sigmoid_row);
 HWY_EXPORT(relu_squared_row);
+HWY_EXPORT(relu_row);
+HWY_EXPORT(softplus_row);
 HWY_EXPORT(xielu_row);
 
 namespace {
@@ -328,6 +343,10 @@ auto row_of(Activation activation) {
       return HWY_DYNAMIC_DISPATCH(sigmoid_row);
     case Activation::relu_squared:
       return HWY_DYNAMIC_DISPATCH(relu_squared_row);
+    case Activation::relu:
+      return HWY_DYNAMIC_DISPATCH(relu_row);
+    case Activation::softplus:
+      return HWY_DYNAMIC_DISPATCH(softplus_row);
   }
   SNAPKV_CHECK(false);
 }
@@ -449,13 +468,13 @@ void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
   for (int64_t i = 0; i < n; i += kPiece) row(values + i, cap, std::min(kPiece, n - i));
 }
 
-void clamp(const CpuContext& ctx, const Tensor& x, float limit) {
+void clamp(const CpuContext& ctx, const Tensor& x, float low, float high) {
   constexpr int64_t kPiece = 4096;
   const int64_t n = x.numel();
   const auto row = HWY_DYNAMIC_DISPATCH(clamp_row);
   float* values = static_cast<float*>(x.data);
 #pragma omp parallel for num_threads(ctx.n_threads) if (n >= kParallelValues)
-  for (int64_t i = 0; i < n; i += kPiece) row(values + i, limit, std::min(kPiece, n - i));
+  for (int64_t i = 0; i < n; i += kPiece) row(values + i, low, high, std::min(kPiece, n - i));
 }
 
 size_t rope_workspace(const CpuContext&, const Tensor& x, std::span<const int32_t>,
