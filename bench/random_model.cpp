@@ -104,6 +104,10 @@ void add_mamba2_keys(GgufHeader& meta, const RandomModelShape& s) {
     heads.push_back(letter == '*' || letter == '+' ? static_cast<int32_t>(s.n_head_kv) : 0);
     widths.push_back(letter == '-' ? static_cast<int32_t>(n_ff) : 0);
   }
+  for (int64_t i = 0; i < s.family.n_draft_layer; ++i) {  // which have both parts
+    heads.push_back(static_cast<int32_t>(s.n_head_kv));
+    widths.push_back(static_cast<int32_t>(n_ff));
+  }
   meta.array(key("attention.head_count_kv"), 5, heads);
   if (m.parts_apart) meta.array(key("feed_forward_length"), 5, widths);
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "model/metadata_reader.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 
 #include "base/error.h"
 #include "format/gguf.h"
@@ -30,10 +33,12 @@ std::vector<int64_t> MetadataReader::sizes(std::string_view name, int64_t n,
     return std::vector<int64_t>(n, size(name, max));
   }
   std::vector<int64_t> all;
+  int64_t n_given = 0;
   const auto add = [&](const auto& values) {
-    for (const auto value : values) {
+    n_given = std::ssize(values);
+    for (int64_t il = 0; il < std::min(n, n_given); ++il) {
       // a negative number becomes one that is too large
-      all.push_back(checked(name, static_cast<uint64_t>(value), max, least));
+      all.push_back(checked(name, static_cast<uint64_t>(values[il]), max, least));
     }
   };
   if (const auto* u = std::get_if<std::vector<uint64_t>>(&it->second.value)) {
@@ -44,9 +49,9 @@ std::vector<int64_t> MetadataReader::sizes(std::string_view name, int64_t n,
     fail(ErrorCode::kBadModel, "{}: {} must be a whole number or an array of them", file_.path(),
          it->first);
   }
-  if (std::ssize(all) != n) {
+  if (n_given != n && n_given != size("block_count", INT32_MAX)) {
     fail(ErrorCode::kBadModel, "{}: {} has {} entries, expected one for each of {} layers",
-         file_.path(), it->first, all.size(), n);
+         file_.path(), it->first, n_given, n);
   }
   return all;
 }

@@ -26,8 +26,9 @@ class MetadataReader {
   /// An integer from 1 to max.
   int64_t size(std::string_view name, int64_t max) const;
   int64_t size(std::string_view name, int64_t otherwise, int64_t max) const;
-  /// An integer from `least` to max for each of n layers: one for all of them, or an array;
-  /// `otherwise` where the key is missing, unless that is empty.
+  /// An integer from `least` to max for each of n layers: one for all of them, or an array, which
+  /// may also have entries for the layers that guess further tokens; `otherwise` where the key is
+  /// missing, unless that is empty.
   std::vector<int64_t> sizes(std::string_view name, int64_t n,
                              const std::vector<int64_t>& otherwise, int64_t least,
                              int64_t max) const;

@@ -63,6 +63,10 @@ std::vector<FamilyModel> with_mamba2() {
   RandomFamily latent = moe;
   latent.n_latent = 32;
   latent.mamba2.pattern = "M-*-";
+  RandomFamily draft = moe;
+  draft.mamba2.pattern = "M*-M";
+  draft.n_draft_layer = 1;
+  draft.ffn_norm_is_post_attention = true;  // in that layer, which has both parts
 
   RandomFamily falcon = hybrid(
       "falcon-h1",
@@ -75,6 +79,7 @@ std::vector<FamilyModel> with_mamba2() {
   return {model_with("granitehybrid", granite), model_with("granitehybrid-moe", granitemoe),
           model_with("bamba", bamba),           model_with("nemotron_h", nemotron),
           model_with("nemotron_h_moe", moe),    model_with("nemotron_h_moe-latent", latent),
+          model_with("nemotron_h_moe-draft", draft),
           model_with("falcon-h1", falcon),      model_with("falcon-h1-norm", falcon_norm)};
 }
 

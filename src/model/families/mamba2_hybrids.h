@@ -20,7 +20,8 @@ void make_nemotron_h_layers(const MetadataReader& reader, ModelSpec& spec);
 /// Of `falcon-h1`: every layer has attention and a mixer, side by side.
 void make_falcon_h1_layers(const MetadataReader& reader, ModelSpec& spec);
 
-/// Family::own_keys of all.
+/// Family::own_keys of all, and of those whose last layers may guess further tokens.
 inline constexpr std::array<std::string_view, 1> kMamba2Keys = {"ssm."};
+inline constexpr std::array<std::string_view, 2> kNemotronHKeys = {"ssm.", "nextn_predict_layers"};
 
 }  // namespace snapkv
