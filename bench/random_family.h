@@ -46,6 +46,7 @@ struct RandomFamily {
   bool rope_freqs = false, long_factors = false, learned_positions = false;
   bool sinks = false;                       // attn_sinks: a score of each head
   bool attention_gate = false;              // attn_gate: a matrix of gates of what attention gives
+  bool matrix_scales = false;               // a number for each matrix of attention and networks
   bool xielu = false;                       // numbers of each layer's xIELU
   bool bare_ffn_norm = false;               // ffn_norm's name has no ".weight" at its end
   bool bare_post_norms = false;             // nor have those of the norms after the blocks

@@ -368,6 +368,11 @@ class Planner {
     add({name + ".weight", dtype.value_or(o_.dtype), n_out, n_in, false, 0.0f, stddev, 0.0f,
          n_outer});
     if (with_bias) bias(name, n_out);
+    const bool in_layer = name.find(".attn_") != std::string::npos ||
+                          (name.find(".ffn_") != std::string::npos && !name.ends_with("_inp"));
+    if (f_.matrix_scales && in_layer) {
+      add({name + ".scale", DType::f32, 1, std::max<int64_t>(1, n_outer), true, 1.0f, 0.3f});
+    }
   }
   void bias(const std::string& name, int64_t n, const char* ending = ".bias") {
     add({name + ending, DType::f32, 1, n, true, 0.0f,

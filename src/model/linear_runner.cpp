@@ -31,6 +31,15 @@ const PackedWeight& LinearRunner::packed(const Weight& weight) {
 }
 
 void LinearRunner::apply(const Tensor& x, std::span<const LinearCall> calls) {
+  multiply(x, calls);
+  for (const LinearCall& call : calls) {
+    if (call.weight->scale == 1.0f) continue;
+    SNAPKV_CHECK(!call.accumulate);  // ResidualOutput scales what it adds
+    ops::scale(backend_, call.out, {&call.weight->scale, 1});
+  }
+}
+
+void LinearRunner::multiply(const Tensor& x, std::span<const LinearCall> calls) {
   if (packed()) {
     for (const LinearCall& call : calls) {
       ops::project_packed(backend_, x, packed(*call.weight), call.weight->bias, call.out,

@@ -53,6 +53,7 @@ class LinearRunner {
   void apply(const Tensor& x, std::span<const LinearCall> calls);
 
  private:
+  void multiply(const Tensor& x, std::span<const LinearCall> calls);
   const PackedWeight& packed(const Weight& weight);
 
   Backend& backend_;

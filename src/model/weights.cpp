@@ -2,7 +2,10 @@
 #include "model/weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <iterator>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +26,15 @@ std::string shape_of(std::initializer_list<int64_t> shape) {
                              const std::string& expected, const Tensor& actual) {
   fail(ErrorCode::kBadModel, "{}: tensor {} has shape {}, expected {}", file.path(), name,
        actual.shape_string(), expected);
+}
+
+/// Whether the product of a matrix goes through LinearRunner.
+bool may_have_scale(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "attn_q",   "attn_k", "attn_v",   "attn_qkv",       "attn_gate",    "attn_output",
+      "ffn_gate", "ffn_up", "ffn_down", "ffn_gate_shexp", "ffn_up_shexp", "ffn_down_shexp"};
+  const std::string_view own = name.substr(name.rfind('.') + 1);  // after "blk.N."
+  return std::find(std::begin(kNames), std::end(kNames), own) != std::end(kNames);
 }
 
 }  // namespace
@@ -49,7 +61,25 @@ Weight WeightLoader::matrix(const std::string& name, int64_t n_out, int64_t n_in
   if (w.rank != 2 || w.shape[0] != n_out || w.shape[1] != n_in) {
     fail_shape(file_, full, shape_of({n_out, n_in}), w);
   }
-  return {w, vector(name + ".bias", n_out, bias)};
+  Weight weight = {w, vector(name + ".bias", n_out, bias)};
+  if (may_have_scale(name)) read_scale(name, weight);
+  return weight;
+}
+
+/// Biases are added to what is scaled, so they are divided here.
+void WeightLoader::read_scale(const std::string& name, Weight& weight) {
+  ignore(name + ".input_scale");  // for activations in FP4, which nothing here rounds them to
+  const std::string full = name + ".scale";
+  const Tensor value = vector(full, 1, Presence::optional);
+  if (!value) return;
+  weight.scale = *value.at<const float>(0);
+  if (!std::isfinite(weight.scale) || weight.scale <= 0.0f) {
+    refuse(full, fmt::format("holds {}, expected a positive number", weight.scale));
+  }
+  if (!weight.bias || weight.scale == 1.0f) return;
+  const int64_t n = weight.bias.numel();
+  const RowsFactor factor = {.n_rows = 1, .factor = 1.0f / weight.scale};
+  weight.bias = scaled(weight.bias.reshaped({1, n}), {&factor, 1}).reshaped({n});
 }
 
 std::vector<Weight> WeightLoader::matrices(const std::string& name, int64_t n, int64_t n_out,
@@ -154,11 +184,16 @@ std::vector<const GgufTensor*> WeightLoader::take_loaded() { return std::exchang
 
 void WeightLoader::check_all_used(std::string_view architecture) const {
   for (const GgufTensor& t : file_.tensors()) {
-    if (!used_.contains(t.name)) {
+    if (used_.contains(t.name)) continue;
+    if (t.name.ends_with(".scale")) {
       fail(ErrorCode::kBadModel,
-           "{}: tensor {} is not part of architecture \"{}\" as it is supported here", file_.path(),
-           t.name, architecture);
+           "{}: tensor {} scales a matrix, as in files in NVFP4; here the matrices of attention and "
+           "of dense networks may be scaled, and experts' up and down, but no others",
+           file_.path(), t.name);
     }
+    fail(ErrorCode::kBadModel,
+         "{}: tensor {} is not part of architecture \"{}\" as it is supported here", file_.path(),
+         t.name, architecture);
   }
 }
 

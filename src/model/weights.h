@@ -20,15 +20,16 @@ namespace snapkv {
 class GgufFile;
 struct GgufTensor;
 
-/// A weight matrix and its optional bias: y = W x (+ b).
+/// A weight matrix and its optional bias: y = scale (W x (+ b)).
 struct Weight {
-  Tensor w;     // [n_out, n_in], in the file's type
-  Tensor bias;  // [n_out] f32, or empty
+  Tensor w;            // [n_out, n_in], in the file's type
+  Tensor bias;         // [n_out] f32, or empty
+  float scale = 1.0f;  // of matrices in NVFP4, whose own scales have few bits
 
   explicit operator bool() const { return bool{w}; }
   /// The rows that compute outputs [begin, end).
   Weight rows(int64_t begin, int64_t end) const {
-    return {w.slice(begin, end), bias ? bias.slice(begin, end) : Tensor()};
+    return {w.slice(begin, end), bias ? bias.slice(begin, end) : Tensor(), scale};
   }
 };
 
@@ -39,7 +40,8 @@ class WeightLoader {
   WeightLoader(const GgufFile& file, std::vector<Buffer>& owned) : file_(file), owned_(owned) {}
 
   /// [n_out, n_in] in the file's type; `name` is given without ".weight". Also reads "name.bias" if
-  /// it is there, and fails if it is required and missing.
+  /// it is there, and fails if it is required and missing. The matrices of attention
+  /// and of dense networks may have a "name.scale".
   Weight matrix(const std::string& name, int64_t n_out, int64_t n_in,
                 Presence bias = Presence::optional);
   /// n matrices [n_out, n_in] of one tensor, whose full name is `name`.
@@ -74,6 +76,7 @@ class WeightLoader {
 
  private:
   const GgufTensor* find(const std::string& name, Presence presence);
+  void read_scale(const std::string& name, Weight& weight);
   Tensor as_f32(const GgufTensor& t);
 
   const GgufFile& file_;

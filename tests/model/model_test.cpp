@@ -357,6 +357,19 @@ TEST(ModelTest, LayersOfDeciAreAsTheirNumbersSay) {
   refused("feed_forward_length", {0}, {"blk.0.ffn_", "deci"});  // tensors that the layer lacks
 }
 
+TEST(ModelTest, ScalesOfMatricesAreChecked) {
+  TinyFile several;
+  several.tensors["blk.0.ffn_up.scale"] = {2};
+  expect_mentions(load_error(several), {"blk.0.ffn_up.scale", "[2]", "expected [1]"});
+  TinyFile unused;
+  unused.tensors["output.scale"] = {1};
+  expect_mentions(load_error(unused), {"output.scale", "scales a matrix", "NVFP4"});
+  TinyFile of_activations;
+  of_activations.tensors["blk.0.attn_q.input_scale"] = {1};
+  const TempDir folder;
+  Model::load({.path = of_activations.write(folder)});
+}
+
 TEST(ModelTest, NumbersOfActivationsAreChecked) {
   const auto file = [] {
     TinyFile tiny = file_of("apertus");
@@ -402,7 +415,9 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (has("ffn_norm.weight")) return false;  // the list has models without it
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
   if (has("attn_v.weight")) return f.values_of_keys;  // made by the matrix of the keys
-  if (has("layer_output_scale") || has("ffn_down_exps.scale")) return true;
+  if (has("layer_output_scale")) return true;
+  if (name.ends_with(".scale") && !has("ffn_gate_inp")) return true;  // of a matrix
+  if (has("post_attention_norm") && f.name == "nemotron_h_moe") return true;  // in a draft layer
   if (has("attn_sinks")) return f.layer_sinks == Presence::optional;
   if (has("exp_probs_b")) return f.choice_bias == Presence::optional;
   if (!name.ends_with(".bias")) return false;

@@ -140,6 +140,7 @@ std::vector<FamilyModel> qwen_and_phi() {
   };
   return {
       model_of("qwen2", shape_of({.architecture = "qwen2", .qkv_bias = true})),
+      model_of("llama-scales", shape_of({.qkv_bias = true, .matrix_scales = true})),
       model_of("qwen3",
                shape_of({.architecture = "qwen3", .qk_norm = RandomQkNorm::each_head}, 3, 32)),
       model_of("phi3", phi3({.own_output = true})),

@@ -63,6 +63,9 @@ std::vector<FamilyModel> with_mamba2() {
   RandomFamily latent = moe;
   latent.n_latent = 32;
   latent.mamba2.pattern = "M-*-";
+  RandomFamily scales = moe;
+  scales.mamba2.pattern = "M-*-";
+  scales.matrix_scales = true;
   RandomFamily draft = moe;
   draft.mamba2.pattern = "M*-M";
   draft.n_draft_layer = 1;
@@ -80,6 +83,7 @@ std::vector<FamilyModel> with_mamba2() {
           model_with("bamba", bamba),           model_with("nemotron_h", nemotron),
           model_with("nemotron_h_moe", moe),    model_with("nemotron_h_moe-latent", latent),
           model_with("nemotron_h_moe-draft", draft),
+          model_with("nemotron_h_moe-scales", scales),
           model_with("falcon-h1", falcon),      model_with("falcon-h1-norm", falcon_norm)};
 }
 

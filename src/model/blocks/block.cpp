@@ -16,6 +16,7 @@ ResidualOutput::ResidualOutput(const BlockContext& context, Weight weight, Norm 
   const ModelConfig& c = context.spec.config;
   SNAPKV_CHECK(!begins_sum || factor == 1.0f);
   if (begins_sum) return;
+  if (!post_norm) factor *= std::exchange(w.scale, 1.0f);
   if (post_norm || c.residual_scale != 1.0f || factor != 1.0f)
     branch = context.activations.add("branch", c.n_embd);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 #include <utility>
 
 namespace snapkv {
@@ -46,9 +47,9 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
                                c.n_expert, loader.family().choice_bias);
   if (part.beside) {
     router_norm_.weight = loader.vector("ffn_gate_inp.scale", c.n_embd, Presence::required);
-    own_factors_ = loader.vector("ffn_down_exps.scale", c.n_expert, Presence::optional);
   }
   load_experts(loader);
+  load_factors(loader);
   if (part.n_latent > 0) {
     latent_down_ = loader.matrix("ffn_latent_down", n_in_, c.n_embd);
     latent_up_ = loader.matrix("ffn_latent_up", c.n_embd, n_in_);
@@ -77,6 +78,28 @@ void ExpertsFfn::load_experts(LayerLoader& loader) {
                         .up_bias = ups_[e].bias,
                         .down_bias = downs_[e].bias});
   }
+}
+
+/// What experts' results are multiplied by: the factors of their down matrices, and of their up
+/// matrices, which pass f as a power where there are no gates.
+void ExpertsFfn::load_factors(LayerLoader& loader) {
+  const Family& family = loader.family();
+  const Expert& any = experts_[0];
+  if (family.weighs_inputs || any.up_bias || any.down_bias) return;  // such a factor is refused
+  for (const char* name : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
+    loader.ignore(std::string(name) + ".input_scale");  // as WeightLoader::matrix does
+  }
+  own_factors_ = loader.vector("ffn_down_exps.scale", n_expert(), Presence::optional);
+  const bool passes = !gates_.empty() || family.activation == Activation::relu_squared;
+  if (!passes || !loader.has("ffn_up_exps.scale")) return;
+  const Tensor up = loader.vector("ffn_up_exps.scale", n_expert(), Presence::required);
+  const Tensor product = loader.ones(n_expert());
+  for (int64_t e = 0; e < n_expert(); ++e) {
+    const float down = own_factors_ ? *own_factors_.at<const float>(e) : 1.0f;
+    const float factor = *up.at<const float>(e);
+    *product.at<float>(e) = down * (gates_.empty() ? factor * factor : factor);
+  }
+  own_factors_ = product;
 }
 
 void ExpertsFfn::plan_activations(ActivationPlan& plan) {

@@ -28,6 +28,8 @@ class ExpertsFfn final : public FeedForward {
 
  private:
   void load_experts(LayerLoader& loader);
+  void load_factors(LayerLoader& loader);
+  int64_t n_expert() const { return context_.spec.config.n_expert; }
   void plan_activations(ActivationPlan& plan);
   Tensor router_logits(const Tensor& normed, const LayerPass& pass) const;
   Tensor router_input(int64_t n, const LayerPass& pass) const;

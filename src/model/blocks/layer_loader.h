@@ -54,6 +54,8 @@ class LayerLoader {
   Norm norm(const std::string& name, Presence presence = Presence::required) {
     return load_norm(spec_, weights_, prefix_ + name, presence);
   }
+  /// [n] f32, all 1, for the caller to fill in.
+  Tensor ones(int64_t n) { return weights_.ones(n); }
   /// [n] without weights.
   Norm plain_norm(int64_t n) { return {weights_.ones(n), {}}; }
   /// Of the queries or keys of n_head heads, before they are rotated; `name` without ".weight".
