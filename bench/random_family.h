@@ -46,6 +46,9 @@ struct RandomFamily {
   bool rope_freqs = false, long_factors = false, learned_positions = false;
   bool sinks = false;                       // attn_sinks: a score of each head
   bool attention_gate = false;              // attn_gate: a matrix of gates of what attention gives
+  bool head_gates = false;                  // the same with one gate for each head
+  /// .swiglu_clamp_exp and .swiglu_clamp_shexp, [n_layer]; empty: none
+  std::vector<float> expert_limits = {}, shared_limits = {};
   bool matrix_scales = false;               // a number for each matrix of attention and networks
   bool xielu = false;                       // numbers of each layer's xIELU
   bool bare_ffn_norm = false;               // ffn_norm's name has no ".weight" at its end
@@ -124,7 +127,8 @@ struct RandomFamily {
   std::vector<RandomLayerSizes> layer_sizes = {};  // [n_layer]; empty: all are RandomModelShape's
   int64_t n_draft_layer = 0;                // layers after the others that guess further tokens
   bool sections = false;                    // .rope.dimension_sections, of models that see pictures
-  std::vector<int64_t> window_layers = {};  // that have sinks and a window, where not all have one
+  std::vector<int64_t> window_layers = {};  // that have a window, where not all have one
+  bool window_sinks = false;                // whether these have sinks
   std::vector<bool> rotated_layers = {};    // .attention.rope_pattern; empty: all are
   int64_t value_dim = 0;                    // of a head's value; 0: head_dim
   int64_t window = 0;                       // .attention.sliding_window; 0: none

@@ -249,6 +249,8 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   if (f.delta_net.n_head > 0) add_delta_net_keys(meta, s);
   if (f.sections) add_sections(meta, s);
   if (f.xielu) add_xielu(meta, s.n_layer);
+  if (!f.expert_limits.empty()) meta.array(key("swiglu_clamp_exp"), 6, f.expert_limits);
+  if (!f.shared_limits.empty()) meta.array(key("swiglu_clamp_shexp"), 6, f.shared_limits);
   if (f.gemma3n.n_streams > 0) add_gemma3n_keys(meta, s);
   if (f.latent.rank > 0) {
     add_latent_keys(meta, s);

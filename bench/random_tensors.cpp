@@ -87,7 +87,7 @@ class Planner {
     if (sizes.n_head > 0) norm(blk + "attn_norm");
     if (sizes.n_head_kv > 0) {
       add_attention(blk, g);
-      if (is_window_layer(il)) add_sinks(blk, g);
+      if (f_.window_sinks && is_window_layer(il)) add_sinks(blk, g);
     } else if (sizes.n_head > 0) {
       matrix(blk + "attn_output", s_.n_embd, s_.n_embd, g.attention_output);
     }
@@ -296,6 +296,7 @@ class Planner {
     head_norm(blk + "attn_q_norm.weight", sizes_.n_head, g.qk_norm);
     head_norm(blk + "attn_k_norm.weight", sizes_.n_head_kv, g.qk_norm);
     if (f_.attention_gate) matrix(blk + "attn_gate", n_out, s_.n_embd, g.qkv);
+    if (f_.head_gates) matrix(blk + "attn_gate", sizes_.n_head, s_.n_embd, g.qkv);
     matrix(blk + "attn_output", s_.n_embd, n_out, g.attention_output, f_.output_bias);
     if (f_.sub_norms) norm(blk + "attn_sub_norm", 1.0f, n_out);
     if (f_.sinks) add_sinks(blk, g);

@@ -56,6 +56,7 @@ class Decoder final : public Architecture {
       side = pass.buffers->get(side_, n_out);
       normalize(*pass.backend, spec_, w.ffn_norm, pass.x.slice(n - n_out, n), side);
     }
+    if (w.ffn != nullptr && n_out > 0) w.ffn->begin(pass.x.slice(n - n_out, n), pass);
     if (w.mixer != nullptr) {
       normed = normalized(w.attn_norm, pass.x, pass);
       w.mixer->run(normed, pass);

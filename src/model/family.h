@@ -67,6 +67,15 @@ enum class QkNorm {
   all_together,  // one norm over all heads of a token: [n_head * head_dim]
 };
 
+/// Whether the values that attention gives are multiplied by gates: attn_gate x, through
+/// Family::gate_activation.
+enum class AttentionGate {
+  none,
+  each_value,       // [n_head * head_dim_v]
+  heads_if_there,   // one gate for each head, in layers that have the matrix
+  values_or_heads,  // either, as the matrix has rows
+};
+
 /// Which layers rotate queries and keys by position.
 enum class RotatedLayers {
   all,
@@ -93,6 +102,7 @@ struct SlidingWindows {
   double freq_base = 0.0;   // of the rotation in layers with a window; 0: as in other layers
   bool full_first = false;  // the first of them has it, not the last
   bool scaled = true;       // whether that rotation is scaled for long contexts
+  bool own_width = false;   // whether .rope.dimension_count_swa may differ from .dimension_count
 };
 
 /// A family's QueryTemperature, where the file says nothing.
@@ -157,6 +167,11 @@ struct Family {
   /// What experts read, not what they give, is multiplied by their weights. A token has one expert.
   bool weighs_inputs = false;
   bool gated = true;         // down(f(gate x) * up x); otherwise down(f(up x))
+  /// Layers may limit gates after SiLU, and what these are multiplied with: .swiglu_clamp_exp of
+  /// experts, .swiglu_clamp_shexp of other networks.
+  bool limits_gates = false;
+  /// The router reads the residual stream itself, as it is before attention.
+  bool routes_first = false;
   bool xielu = false;        // f is xIELU, with numbers of each layer's own, instead of activation
   bool counts_both = false;  // .feed_forward_length counts the values of gate and up together
   bool fused_gate = false;   // ffn_up holds gate and up, in this order
@@ -166,6 +181,9 @@ struct Family {
   /// .rope.scaling.alpha stretches the rotation: its base is multiplied by alpha^(d / (d - 2)).
   bool stretches_base = false;
   RotatedLayers rotated = RotatedLayers::all;
+  /// Layers without a window rotate half as many values as those with one. The file's factors are
+  /// theirs alone, and may be more than they need.
+  bool half_rotated = false;
   SlidingWindows windows = {};
   FamilyTemperature temperature = {};
 
@@ -180,7 +198,8 @@ struct Family {
   /// Values may have another size than keys, and .attention.value_scale multiplies what attention
   /// gives.
   bool values_differ = false;
-  bool attention_gate = false;     // what attention gives is multiplied by sigmoid(attn_gate x)
+  AttentionGate attention_gate = AttentionGate::none;
+  Activation gate_activation = Activation::sigmoid;
   float attention_softcap = 0.0f;  // if the file does not say; 0: none
   float final_softcap = 0.0f;      // of the logits; same default
   int64_t wide_scale_n_layer = 0;  // models with this n_layer scale scores by n_embd / n_head

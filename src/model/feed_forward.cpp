@@ -95,7 +95,10 @@ double read_layer_number(const MetadataReader& reader, const char* key, int64_t 
   const auto it = file.metadata().find(key);
   const auto* all =
       it == file.metadata().end() ? nullptr : std::get_if<std::vector<double>>(&it->second.value);
-  if (all != nullptr && std::ssize(*all) != n_layer) {
+  const bool counts_drafts =
+      all != nullptr && reader.has("nextn_predict_layers") &&
+      std::ssize(*all) == reader.size("block_count", INT32_MAX);  // entries for these layers too
+  if (all != nullptr && std::ssize(*all) != n_layer && !counts_drafts) {
     fail(ErrorCode::kBadModel, "{}: {} has {} entries, expected one for each of {} layers",
          file.path(), key, all->size(), n_layer);
   }
@@ -103,6 +106,29 @@ double read_layer_number(const MetadataReader& reader, const char* key, int64_t 
   if (std::isfinite(static_cast<float>(value))) return value;
   fail(ErrorCode::kBadModel, "{}: {} must be a finite number, it is {} for layer {}", file.path(),
        key, value, il);
+}
+
+/// The limits of a network whose gates are at most `limit` after SiLU. This function rises from
+/// -1.28 on, so that a gate is limited where it is the limit.
+GateLimits gate_limits(double limit) {
+  constexpr double kNone = 1e-6;  // as in llama.cpp
+  if (limit <= kNone) return {};
+  double x = limit + 1.0;  // Newton's method
+  for (int i = 0; i < 50; ++i) {
+    const double s = 1.0 / (1.0 + std::exp(-x));
+    x -= (x * s - limit) / (s * (1.0 + x * (1.0 - s)));
+  }
+  return {.gate = static_cast<float>(x), .up = static_cast<float>(limit)};
+}
+
+void read_gate_limits(const MetadataReader& reader, int64_t il, int64_t n_layer,
+                      std::vector<FeedForwardPart>& ffn) {
+  for (FeedForwardPart& part : ffn) {
+    const bool experts = part.kind == FeedForwardKind::experts;
+    const char* const name = experts ? "swiglu_clamp_exp" : "swiglu_clamp_shexp";
+    if (!reader.has(name)) continue;
+    part.limits = gate_limits(read_layer_number(reader, reader.key(name).c_str(), il, n_layer));
+  }
 }
 
 /// Files have the numbers that the model was trained with; alphas are made positive here.
@@ -136,6 +162,7 @@ void add_feed_forward(const MetadataReader& reader, ModelSpec& spec) {
       ffn = read_experts_parts(reader, *spec.family);
       if (spec.family->averages_shared && ffn.size() > 1) spec.layers[il].factors.down = 0.5f;
     }
+    if (spec.family->limits_gates) read_gate_limits(reader, il, c.n_layer, ffn);
   }
 }
 

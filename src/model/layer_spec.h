@@ -81,6 +81,7 @@ struct FeedForwardPart {
   int64_t n_latent = 0;  // values that experts read and give, between two more matrices; 0: n_embd
   bool token_gate = false;  // whether each token has a factor for its result: sigmoid(w . x)
   XieluSpec xielu = {};     // where Family::xielu
+  GateLimits limits = {};   // where Family::limits_gates
   bool beside = false;      // whether it reads and computes beside another part (SideFfn)
   /// ops::keep_peaks of the gates; -infinity: they stay as they are.
   float peaks = -std::numeric_limits<float>::infinity();

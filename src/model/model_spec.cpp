@@ -184,6 +184,22 @@ RopeLayout rope_layout(const MetadataReader& reader, const Family& family) {
        layout);
 }
 
+void check_rotated(const MetadataReader& reader, int64_t n_rot, int64_t head_dim) {
+  if (n_rot <= head_dim) return;
+  fail(ErrorCode::kBadModel, "{}: {} = {} is more than the head size, {}", reader.file().path(),
+       reader.key("rope.dimension_count_swa"), n_rot, head_dim);
+}
+
+void halve_rotation(const MetadataReader& reader, RotationSpec& rotation) {
+  if (rotation.n_rot % 4 != 0) {
+    fail(ErrorCode::kBadModel,
+         "{}: {} = {} must be a multiple of 4: layers without a window rotate half of it",
+         reader.file().path(), reader.key("rope.dimension_count"), rotation.n_rot);
+  }
+  rotation.n_rot /= 2;
+  rotation.may_have_more = true;
+}
+
 void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
   const ModelConfig& c = spec.config;
   const Family& family = *spec.family;
@@ -198,9 +214,14 @@ void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
   for (int64_t il = 0; il < c.n_layer; ++il) {
     const bool in_pattern = windows.length > 0 && windows.in_pattern[il];
     LayerSpec layer = full_attention_layer(reader, spec, all_heads[il]);
-    const RotationSpec in_window =
-        window_rotation(reader, layer.rotation, family.windows.freq_base, family.windows.scaled);
-    if (in_pattern) layer.rotation = in_window;
+    RotationSpec in_window = window_rotation(reader, layer.rotation, family.windows);
+    if (family.half_rotated) in_window.uses_factors = false;
+    if (in_pattern) {
+      check_rotated(reader, in_window.n_rot, all_heads[il].head_dim);
+      layer.rotation = in_window;
+    } else if (family.half_rotated) {
+      halve_rotation(reader, layer.rotation);
+    }
     if (!is_rotated(reader, family.rotated, il, windows)) layer.rotation = RotationSpec();
     layer.factors.attention_out = value_scale;
     // a window as long as the context hides nothing

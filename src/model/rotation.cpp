@@ -141,18 +141,24 @@ RotationSpec read_rotation(const MetadataReader& reader, RopeLayout layout, int6
 }
 
 RotationSpec window_rotation(const MetadataReader& reader, const RotationSpec& full,
-                             double freq_base, bool scaled) {
+                             const SlidingWindows& windows) {
   RotationSpec spec;
-  if (scaled) {
+  if (windows.scaled) {
     spec = full;
   } else {
     spec.n_rot = full.n_rot;
     spec.layout = full.layout;
   }
-  spec.freq_base =
-      reader.positive("rope.freq_base_swa", freq_base > 0 ? freq_base : full.freq_base);
+  const double freq_base = windows.freq_base > 0 ? windows.freq_base : full.freq_base;
+  spec.freq_base = reader.positive("rope.freq_base_swa", freq_base);
   const int64_t n_rot = reader.size("rope.dimension_count_swa", spec.n_rot, 1 << 16);
-  if (n_rot != spec.n_rot) {
+  if (windows.own_width) {
+    if (n_rot % 2 != 0) {
+      fail(ErrorCode::kBadModel, "{}: {} = {} must be even", reader.file().path(),
+           reader.key("rope.dimension_count_swa"), n_rot);
+    }
+    spec.n_rot = n_rot;
+  } else if (n_rot != spec.n_rot) {
     fail(ErrorCode::kBadModel, "{}: {} = {} differs from {} = {}, which is not supported",
          reader.file().path(), reader.key("rope.dimension_count_swa"), n_rot,
          reader.key("rope.dimension_count"), spec.n_rot);

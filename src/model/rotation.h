@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/ops.h"
+#include "model/family.h"
 
 namespace snapkv {
 
@@ -39,6 +40,7 @@ struct RotationSpec {
   /// factors, others its short ones. 0: the file has one set of factors, or none.
   int64_t n_ctx_short = 0;
   bool uses_factors = true;  // whether the file's factors apply, if it has some
+  bool may_have_more = false;  // whether these may be more than n_rot / 2, of which the first apply
 
   bool operator==(const RotationSpec&) const = default;
 };
@@ -54,9 +56,9 @@ void remove_position_scaling(GgufFile& file);
 RotationSpec read_rotation(const MetadataReader& reader, RopeLayout layout, int64_t head_dim);
 
 /// The rotation of layers with a sliding window: `full` with another frequency base, and without
-/// scaling unless `scaled`.
+/// scaling unless `windows.scaled`.
 RotationSpec window_rotation(const MetadataReader& reader, const RotationSpec& full,
-                             double freq_base, bool scaled);
+                             const SlidingWindows& windows);
 
 /// [n_rot / 2]: freq_base^(-2i / n_rot) / factors[i], scaled as `spec` says. `factors` [n_rot / 2]
 /// come from the file, or are empty.

@@ -17,12 +17,13 @@ void RotationTable::add(const GgufFile& file, const ModelSpec& spec, const Tenso
     if (std::any_of(all_.begin(), all_.end(), is_it)) continue;
     const auto values = [&](const Tensor& given) -> std::span<const float> {
       if (!given || rotation.n_rot == 0 || !rotation.uses_factors) return {};
-      if (given.numel() != rotation.n_rot / 2) {
+      const int64_t n = rotation.n_rot / 2;
+      if (given.numel() < n || (given.numel() > n && !rotation.may_have_more)) {
         fail(ErrorCode::kBadModel, "{}: {} rotation factors, expected {}, half of {}.{}",
-             file.path(), given.numel(), rotation.n_rot / 2, spec.config.architecture,
+             file.path(), given.numel(), n, spec.config.architecture,
              "rope.dimension_count");
       }
-      return {given.at<const float>(0), static_cast<size_t>(given.numel())};
+      return {given.at<const float>(0), static_cast<size_t>(n)};
     };
     all_.push_back({rotation, false, inverse_frequencies(rotation, values(factors))});
     if (rotation.n_ctx_short > 0) {

@@ -43,6 +43,11 @@ bool WeightLoader::has(const std::string& tensor_name) const {
   return file_.find_tensor(tensor_name) != nullptr;
 }
 
+int64_t WeightLoader::n_rows(const std::string& tensor_name) const {
+  const GgufTensor* t = file_.find_tensor(tensor_name);
+  return t != nullptr ? t->tensor.shape[0] : 0;
+}
+
 const GgufTensor* WeightLoader::find(const std::string& name, Presence presence) {
   const GgufTensor* t = file_.find_tensor(name);
   if (t == nullptr && presence == Presence::required) {

@@ -47,6 +47,8 @@ class WeightLoader {
   /// n matrices [n_out, n_in] of one tensor, whose full name is `name`.
   std::vector<Weight> matrices(const std::string& name, int64_t n, int64_t n_out, int64_t n_in);
   bool has(const std::string& tensor_name) const;
+  /// The first size of a tensor; 0 if it is not there.
+  int64_t n_rows(const std::string& tensor_name) const;
   /// [n] f32, converted if the file has f16 or bf16. `name` is the tensor's full name.
   Tensor vector(const std::string& name, int64_t n);
   /// Empty if the tensor is optional and not in the file.

@@ -370,6 +370,23 @@ TEST(ModelTest, ScalesOfMatricesAreChecked) {
   Model::load({.path = of_activations.write(folder)});
 }
 
+TEST(ModelTest, RotationsOfStepAreChecked) {
+  const auto mixture = [](const std::string& name) {
+    TinyFile file = file_of(name);
+    file.set(name + ".expert_count", uint32_t{2});
+    file.set(name + ".expert_used_count", uint32_t{1});
+    return file;
+  };
+  TinyFile odd = mixture("step35");
+  odd.set("step35.rope.dimension_count", uint32_t{6});
+  expect_mentions(load_error(odd), {"step35.rope.dimension_count = 6", "multiple of 4"});
+  TinyFile wide = mixture("laguna");
+  wide.set("laguna.attention.sliding_window", uint32_t{16});
+  wide.set("laguna.attention.sliding_window_pattern", uint32_t{0});  // all layers
+  wide.set("laguna.rope.dimension_count_swa", uint32_t{16});
+  expect_mentions(load_error(wide), {"laguna.rope.dimension_count_swa = 16", "head size, 8"});
+}
+
 TEST(ModelTest, NumbersOfActivationsAreChecked) {
   const auto file = [] {
     TinyFile tiny = file_of("apertus");
@@ -418,6 +435,7 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (has("layer_output_scale")) return true;
   if (name.ends_with(".scale") && !has("ffn_gate_inp")) return true;  // of a matrix
   if (has("post_attention_norm") && f.name == "nemotron_h_moe") return true;  // in a draft layer
+  if (has("attn_gate")) return f.attention_gate == AttentionGate::heads_if_there;
   if (has("attn_sinks")) return f.layer_sinks == Presence::optional;
   if (has("exp_probs_b")) return f.choice_bias == Presence::optional;
   if (!name.ends_with(".bias")) return false;
@@ -436,7 +454,8 @@ std::string missed_instead(const RandomFamily& family, const std::string& name) 
   if (family.fused_qkv && name.ends_with("attn_qkv.weight")) return "attn_q.";
   if (name.ends_with("ssm_ba.weight")) return "ssm_beta.";
   // a layer without a router is taken for one without experts
-  if (family.architecture == "mimo2" && name.ends_with("ffn_gate_inp.weight")) return "ffn_gate.";
+  const bool counts_routers = family.architecture == "mimo2" || family.architecture == "step35";
+  if (counts_routers && name.ends_with("ffn_gate_inp.weight")) return "ffn_gate.";
   if (name.ends_with("ffn_gate_up_exps.weight")) return "ffn_gate_exps.";
   if (name == "rope_factors_long.weight") return "rope_factors";
   if (name == "blk.0.ffn_norm.weight") return "ffn_norm";

@@ -197,12 +197,87 @@ FamilyModel mimo() {
                       .names_dense_layers = false,
                       .layer_sizes = {{4, 1, 160}, {4, 2, 160}, {4, 2, 160}, {4, 1, 160}},
                       .window_layers = {1, 2},
+                      .window_sinks = true,
                       .value_dim = 16,
                       .window = 16,
                       .keys = {{"rope.freq_base_swa", 5e3}, {"attention.value_scale", 0.7}}};
   RandomModelShape shape = shape_of(std::move(family), 4, 24);
   shape.rope_base = 1e6;
   return model_of("mimo2", shape);
+}
+
+/// Layers with windows have more heads, and rotate all of each; the file's factors are for half, in
+/// the other layers. Some limit gates.
+FamilyModel step() {
+  RandomFamily family{.architecture = "step35",
+                      .qk_norm = RandomQkNorm::each_head,
+                      .own_output = true,
+                      .rope_freqs = true,
+                      .head_gates = true,
+                      .expert_limits = {0, 0, 0.6f, 0.4f},
+                      .shared_limits = {0.5f, 0, 0, 0.3f},
+                      .n_expert = 12,
+                      .n_expert_used = 3,
+                      .choice_bias = true,
+                      .n_ff_dense = 160,
+                      .n_dense_layers = 1,
+                      .names_dense_layers = false,
+                      .n_ff_shared = 96,
+                      .layer_sizes = {{4, 2, 160}, {6, 2, 160}, {6, 2, 160}, {4, 2, 160}},
+                      .window_layers = {1, 2},
+                      .window = 16,
+                      .keys = {{"rope.freq_base_swa", 5e3},
+                               {"expert_weights_norm", true},
+                               {"expert_weights_scale", 1.7},
+                               {"expert_gating_func", int64_t{2}}}};
+  RandomModelShape shape = shape_of(std::move(family), 4, 32);
+  shape.rope_base = 1e6;
+  return model_of("step35", shape);
+}
+
+/// With windows, YaRN elsewhere and a gate for each head; and without, with a gate for each value.
+std::vector<FamilyModel> lagunas() {
+  RandomFamily values{.architecture = "laguna",
+                      .qk_norm = RandomQkNorm::each_head,
+                      .own_output = true,
+                      .attention_gate = true,
+                      .n_expert = 12,
+                      .n_expert_used = 3,
+                      .choice_bias = true,
+                      .n_ff_dense = 160,
+                      .n_dense_layers = 1,
+                      .n_ff_shared = 96,
+                      .keys = {{"expert_weights_norm", true}, {"expert_weights_scale", 2.5}}};
+  RandomFamily heads = values;
+  heads.n_rot = 16;
+  heads.attention_gate = false;
+  heads.head_gates = true;
+  heads.layer_sizes = {{4, 2, 160}, {6, 2, 160}, {6, 2, 160}, {6, 2, 160}, {4, 2, 160}};
+  heads.window = 16;
+  for (const RandomKey& key :
+       {RandomKey{"rope.freq_base_swa", 1e4}, RandomKey{"rope.dimension_count_swa", int64_t{32}},
+        RandomKey{"rope.scaling.type", "yarn"}, RandomKey{"rope.scaling.factor", 8.0},
+        RandomKey{"rope.scaling.original_context_length", int64_t{512}}}) {
+    heads.keys.push_back(key);
+  }
+  RandomModelShape shape = shape_of(heads, 5, 32);
+  shape.rope_base = 5e5;
+  return {model_of("laguna", shape), model_of("laguna-values", shape_of(values, 4, 32))};
+}
+
+/// With windows, longer than the tests' texts as llama.cpp takes them to be, and without.
+std::vector<FamilyModel> smallthinkers() {
+  RandomFamily plain{.architecture = "smallthinker",
+                     .own_output = true,
+                     .n_expert = 12,
+                     .n_expert_used = 4,
+                     .n_ff_dense = 96,
+                     .keys = {{"expert_gating_func", int64_t{2}}}};
+  RandomFamily windows = plain;
+  windows.own_output = false;
+  windows.window = 4096;
+  return {model_of("smallthinker", shape_of(plain)),
+          model_of("smallthinker-windows", shape_of(windows, 5))};
 }
 
 /// With layer norms and with RMS norms, and the first layer of every three without a window.
@@ -271,10 +346,12 @@ std::vector<FamilyModel> more_mixtures() {
                                                {"attention.temperature_length", int64_t{12}}};
   std::vector<FamilyModel> all = granites_with_windows();
   for (const FamilyModel& m : commands()) all.push_back(m);
+  for (const FamilyModel& m : lagunas()) all.push_back(m);
+  for (const FamilyModel& m : smallthinkers()) all.push_back(m);
   for (const FamilyModel& m :
        {glm4moe(), glm4moe_air(), ernie(), hunyuan(), dots1(), ling(), exaone(), afmoe(), minimax(),
         phimoe(), llama4("llama4", {}), llama4("llama4-chunks", short_chunks), qwen3vlmoe(), hy3(),
-        mellum(), mimo()}) {
+        mellum(), mimo(), step()}) {
     all.push_back(m);
   }
   return all;

@@ -60,7 +60,21 @@ void Attention::plan_activations(ActivationPlan& plan) {
   if (layer_.output_gate) {
     q_gate_ = plan.add_heads("q and gate", layer_.n_head, 2 * rows.head_dim_k);
   }
-  gate_ = plan.add_heads("output gate", layer_.n_head, rows.head_dim_v);
+  if (gates_heads_) {
+    gate_ = plan.add_heads("heads' gates", layer_.n_head, 1);
+  } else {
+    gate_ = plan.add_heads("output gate", layer_.n_head, rows.head_dim_v);
+  }
+}
+
+void Attention::load_gate(LayerLoader& loader) {
+  const AttentionGate kind = loader.family().attention_gate;
+  const bool optional = kind == AttentionGate::heads_if_there;
+  if (kind == AttentionGate::none || (optional && !loader.has("attn_gate.weight"))) return;
+  gates_heads_ = optional || (kind == AttentionGate::values_or_heads &&
+                              loader.n_rows("attn_gate.weight") == layer_.n_head);
+  wgate_ = loader.matrix("attn_gate", gates_heads_ ? layer_.n_head : layer_.n_out(),
+                         loader.config().n_embd);
 }
 
 void Attention::load_qkv(LayerLoader& loader) {
@@ -68,7 +82,7 @@ void Attention::load_qkv(LayerLoader& loader) {
   const Presence bias = loader.family().qkv_bias;
   const int64_t n_q = layer_.output_gate ? 2 * layer_.n_q() : layer_.n_q();
   const int64_t n_k = layer_.n_k(), n_v = layer_.n_v();
-  if (loader.family().attention_gate) wgate_ = loader.matrix("attn_gate", layer_.n_out(), n_embd);
+  load_gate(loader);
   if (loader.has("attn_qkv.weight")) {  // one matrix: queries, keys, values
     const Weight qkv = loader.matrix("attn_qkv", n_q + n_k + n_v, n_embd, bias);
     wq_ = qkv.rows(0, n_q);
@@ -140,14 +154,21 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   pass.attention->attend(q, k, v, unchanged);
 
   if (n_out == 0) return;
-  if (has_gate()) {
-    ops::activate(*pass.backend, Activation::sigmoid, rows(gate.slice(n_q - n_out, n_q)),
-                  rows(unchanged), rows(sub_norm_ ? unchanged : attn));
+  const Activation activation = context_.spec.family->gate_activation;
+  Tensor in = rows(attn);
+  if (gates_heads_) {
+    const Tensor gates = gate.slice(n_q - n_out, n_q);
+    ops::activate(*pass.backend, activation, rows(gates), {}, rows(gates));
+    ops::scale_rows(*pass.backend, each_head(unchanged), each_head(gates));
+    in = as_input(*pass.backend, rows(unchanged), rows(attn));
+  } else if (has_gate()) {
+    ops::activate(*pass.backend, activation, rows(gate.slice(n_q - n_out, n_q)), rows(unchanged),
+                  rows(sub_norm_ ? unchanged : attn));
   }
   if (sub_norm_) {
     normalize(*pass.backend, context_.spec, sub_norm_, rows(unchanged), rows(attn));
   }
-  out_.add_to(pass.x.slice(n - n_out, n), rows(attn), context_, pass);
+  out_.add_to(pass.x.slice(n - n_out, n), in, context_, pass);
 }
 
 /// Norms and rotation of queries and keys, in place.

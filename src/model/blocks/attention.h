@@ -30,6 +30,7 @@ class Attention final : public TokenMixer {
 
  private:
   void load_qkv(LayerLoader& loader);
+  void load_gate(LayerLoader& loader);
   void load_norms(LayerLoader& loader);
   void plan_activations(ActivationPlan& plan);
   bool has_gate() const { return layer_.output_gate || wgate_; }
@@ -45,6 +46,7 @@ class Attention final : public TokenMixer {
   Weight wq_;                   // [n_q, n_embd], or [2 * n_q, n_embd] with LayerSpec::output_gate
   Weight wk_, wv_;              // [n_k, n_embd], [n_v, n_embd]; wv_ may be empty, or both
   Weight wgate_;                // [n_head * head_dim_v, n_embd], where Family::attention_gate
+  bool gates_heads_ = false;    // whether it is [n_head, n_embd]
   Norm q_norm_, k_norm_;        // as Family::qk_norm says
   Norm sub_norm_;               // [n_head * head_dim_v], where Family::sub_norms
   Norm v_norm_;                 // [head_dim_v], where Family::value_norm
@@ -53,7 +55,7 @@ class Attention final : public TokenMixer {
   ActivationTensor q_, attn_;   // [n, n_head, head_dim]
   ActivationTensor k_, v_;      // [n, n_head_kv, head_dim]
   ActivationTensor q_gate_;     // [n, n_head, 2 * head_dim], with LayerSpec::output_gate
-  ActivationTensor gate_;       // [n, n_head, head_dim], where there are gates
+  ActivationTensor gate_;       // [n, n_head, head_dim] or [n, n_head, 1], where there are gates
   ActivationTensor unchanged_;  // [n, n_head, head_dim], where is_changed()
 };
 

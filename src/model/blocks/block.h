@@ -51,6 +51,11 @@ class TokenMixer : public Block {
 
 class FeedForward : public Block {
  public:
+  /// What is computed before the layer's attention. x [n, n_embd]: the rows that run() will add to.
+  virtual void begin(const Tensor& x, const LayerPass& pass) const {
+    static_cast<void>(x);
+    static_cast<void>(pass);
+  }
   /// normed [n, n_embd], x [n, n_embd] f32: the rows of pass.x that are added to.
   virtual void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const = 0;
 };

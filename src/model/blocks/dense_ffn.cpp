@@ -2,6 +2,7 @@
 #include "model/blocks/dense_ffn.h"
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "backend/ops.h"
@@ -13,7 +14,8 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
     : context_(context),
       xielu_(part.xielu),
       gate_factor_(loader.layer().factors.gate),
-      peaks_(part.peaks) {
+      peaks_(part.peaks),
+      limits_(part.limits) {
   const Family& family = loader.family();
   const int64_t n_embd = loader.config().n_embd, n_ff = part.n_ff;
   const char* const kind = part.kind == FeedForwardKind::shared_expert ? "_shexp" : "";
@@ -79,6 +81,10 @@ void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass)
 void DenseFfn::activate(const Tensor& x, const Tensor& factor, const Tensor& act,
                         const LayerPass& pass) const {
   const Family& family = *context_.spec.family;
+  if (limits_) {
+    ops::clamp(*pass.backend, x, -std::numeric_limits<float>::infinity(), limits_.gate);
+    ops::clamp(*pass.backend, factor, -limits_.up, limits_.up);
+  }
   if (family.xielu) {
     SNAPKV_CHECK(!factor && !sub_norm_);
     ops::xielu(*pass.backend, x, xielu_.alpha_p, xielu_.alpha_n, xielu_.beta, xielu_.eps, act);

@@ -28,6 +28,7 @@ class DenseFfn final : public FeedForward {
   const XieluSpec xielu_;
   const float gate_factor_;
   const float peaks_;
+  const GateLimits limits_;
   Weight gate_, up_;                          // [n_ff, n_embd]; no gate where the family has none
   Norm sub_norm_;                             // [n_ff], where Family::sub_norms
   Weight token_gate_;                         // [1, n_embd], or empty

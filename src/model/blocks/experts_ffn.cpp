@@ -38,6 +38,7 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
     : context_(context),
       n_ff_(part.n_ff),
       factor_(loader.layer().factors.down),
+      limits_(part.limits),
       n_in_(part.n_latent > 0 ? part.n_latent : loader.config().n_embd) {
   const ModelConfig& c = loader.config();
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
@@ -138,6 +139,10 @@ std::vector<const Weight*> ExpertsFfn::other_matrices() const {
   return all;
 }
 
+void ExpertsFfn::begin(const Tensor& x, const LayerPass& pass) const {
+  if (context_.spec.family->routes_first) router_logits(x, pass);
+}
+
 // x += residual_scale * sum over the chosen experts of weight * Wdown (f(Wgate normed) * Wup
 // normed), or of Wdown f(Wup normed) without gates; without the scale where x is a sum that has a
 // norm (SumFfn)
@@ -145,8 +150,9 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
   const ModelConfig& c = context_.spec.config;
   const int64_t n = normed.shape[0];
   const Tensor chosen = pass.buffers->get(chosen_, n), weights = pass.buffers->get(weights_, n);
-  const Tensor read = router_norm_ ? router_input(n, pass) : normed;
-  const Tensor logits = router_logits(read, pass);
+  const Tensor logits = context_.spec.family->routes_first
+                            ? pass.buffers->get(logits_, n)  // begin() has computed them
+                            : router_logits(router_norm_ ? router_input(n, pass) : normed, pass);
   ops::route(*pass.backend, {.logits = logits,
                              .bias = choice_bias_,
                              .factors = own_factors_,
@@ -179,6 +185,7 @@ void ExpertsFfn::add_experts(const Tensor& in, const Tensor& out, const Tensor& 
                         .chosen = chosen,
                         .weights = weights,
                         .activation = context_.spec.family->activation,
+                        .limits = limits_,
                         .factor = in_sum ? 1.0f : context_.spec.config.residual_scale * factor_,
                         .out = out,
                         .memory = memory(in.shape[0], pass),

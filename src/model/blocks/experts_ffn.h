@@ -18,6 +18,7 @@ class ExpertsFfn final : public FeedForward {
  public:
   ExpertsFfn(const FeedForwardPart& part, const BlockContext& context, LayerLoader& loader);
 
+  void begin(const Tensor& x, const LayerPass& pass) const override;
   void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const override;
   std::vector<const Weight*> matrices() const override {
     return present({&latent_down_, &latent_up_});
@@ -43,6 +44,7 @@ class ExpertsFfn final : public FeedForward {
   const BlockContext& context_;
   const int64_t n_ff_;                       // of an expert
   const float factor_;                       // LayerFactors::down
+  const GateLimits limits_;                  // of every expert
   const int64_t n_in_;                       // values that experts read and give
   Weight router_;                            // [n_expert, n_embd] f32
   Norm router_norm_;                         // [n_embd] of a router that reads the residual stream

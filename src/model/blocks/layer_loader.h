@@ -24,6 +24,8 @@ class LayerLoader {
   const LayerSpec& layer() const { return spec_.layers[il_]; }
 
   bool has(const std::string& name) const { return weights_.has(prefix_ + name); }
+  /// The first size of a matrix; 0 if it is not there.
+  int64_t n_rows(const std::string& name) const { return weights_.n_rows(prefix_ + name); }
   /// [n_out, n_in], with its bias; `name` without ".weight".
   Weight matrix(const std::string& name, int64_t n_out, int64_t n_in,
                 Presence bias = Presence::optional) {

@@ -79,10 +79,11 @@ void make_gemma3n_layers(const MetadataReader& reader, ModelSpec& spec) {
       reader.sizes("feed_forward_length", c.n_layer, {}, 1, kMostWidth);
   const std::vector<double> peaks = read_peaks(reader, c.n_layer);
   const int64_t n_own = c.n_layer - read_n_shared_of_3n(reader, c.n_layer);
+  constexpr SlidingWindows kWindows = {.freq_base = 1e4, .scaled = false};
   for (int64_t il = 0; il < c.n_layer; ++il) {
     LayerSpec layer = full_attention_layer(reader, spec, heads[il]);
     layer.scale = 1.0f;  // the norms of queries and keys scale the scores
-    if (windowed[il]) layer.rotation = window_rotation(reader, layer.rotation, 1e4, false);
+    if (windowed[il]) layer.rotation = window_rotation(reader, layer.rotation, kWindows);
     // a window as long as the context hides nothing
     if (windowed[il] && window < c.n_ctx_train) {
       layer.attention = AttentionKind::sliding_window;
