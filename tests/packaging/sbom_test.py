@@ -16,7 +16,7 @@ VERSION = sys.argv.pop(1)
 SCRIPT = ROOT / "tools" / "make_sbom.py"
 LICENSES = {"MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "GPL-2.0-only",
             "GPL-2.0-or-later", "GPL-3.0-or-later", "LGPL-2.1-or-later", "GCC-exception-3.1",
-            "Unicode-DFS-2015", "curl", "LicenseRef-CUDA"}
+            "Unicode-DFS-2015", "Python-2.0", "curl", "LicenseRef-CUDA"}
 
 
 def make(found, *arguments):
