@@ -400,6 +400,7 @@ TEST_F(RefOps, ProjectExpertsOfTwoTokens) {
                                    .experts = experts,
                                    .chosen = chosen,
                                    .weights = weights,
+                                   .limits = {},
                                    .factor = 2.0f,
                                    .out = out,
                                    .memory = {m[0], m[1], m[2], m[3], m[4], order, factors}});

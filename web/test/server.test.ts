@@ -238,6 +238,8 @@ test("markdown: what answers are made of", () => {
   assert.deepEqual(types("# Title\none\n\n```py\nx = 1\n```\n"), ["heading", "inline", "paragraph", "inline", "fence"]);
   assert.ok(types("- a\n  1. b").includes("ordered_list"), "a list in a list");
   assert.ok(types("| a | b |\n|---|--:|\n| 1 | 2 |").includes("table"));
+  assert.deepEqual(types("48213."), ["paragraph", "inline"], "a number is an answer");
+  assert.deepEqual(types("```\n1.\n```"), ["fence"]);
   assert.deepEqual(types(""), []);
 });
 
