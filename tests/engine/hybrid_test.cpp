@@ -136,25 +136,7 @@ TEST_P(HybridTest, APrefixComesBackFromAFile) {
 
 TEST_P(HybridTest, ASessionComesBackFromAFile) {
   const TempDir dir;
-  const std::string path = dir / "session.kv";
-  for (SessionOptions options : {full_options(), snapkv_options(60)}) {
-    options.kv_decode_limit = options.kv.name == "full" ? 0 : 80;
-    Session session(hybrid(), options);
-    session.prefill(text(150, 1));
-    for (const int32_t id : text(7, 2)) session.decode(id);
-    session.save(path);
-    Session loaded(hybrid(), options);
-    loaded.load(path);
-    EXPECT_EQ(loaded.stats().kv_bytes_used, session.stats().kv_bytes_used);
-    for (const int32_t id : text(30, 3)) {
-      session.decode(id);
-      loaded.decode(id);
-      ASSERT_EQ(copy(session.logits()), copy(loaded.logits()));
-    }
-    session.prefill(text(40, 4));
-    loaded.prefill(text(40, 4));
-    EXPECT_EQ(copy(session.logits()), copy(loaded.logits()));
-  }
+  expect_sessions_come_back(hybrid(), 150, dir / "session.kv");
 }
 
 // Prompts of one chunk and sequences of one step do not see each other's states.

@@ -154,25 +154,7 @@ TEST(SharedRows, AreCountedOnce) {
 
 TEST(SharedRows, ASessionComesBackFromAFile) {
   const TempDir dir;
-  const std::string path = dir / "session.kv";
-  for (SessionOptions options : {full_options(), snapkv_options(60)}) {
-    options.kv_decode_limit = options.kv.name == "full" ? 0 : 80;
-    Session session(model(), options);
-    session.prefill(text(kTokens, 1));
-    for (const int32_t id : text(7, 2)) session.decode(id);
-    session.save(path);
-    Session loaded(model(), options);
-    loaded.load(path);
-    EXPECT_EQ(loaded.stats().kv_bytes_used, session.stats().kv_bytes_used);
-    for (const int32_t id : text(30, 3)) {
-      session.decode(id);
-      loaded.decode(id);
-      ASSERT_EQ(copy(session.logits()), copy(loaded.logits()));
-    }
-    session.prefill(text(40, 4));
-    loaded.prefill(text(40, 4));
-    EXPECT_EQ(copy(session.logits()), copy(loaded.logits()));
-  }
+  expect_sessions_come_back(model(), kTokens, dir / "session.kv");
 }
 
 TEST(SharedRows, APrefixServesPromptsAndComesBackFromAFile) {
