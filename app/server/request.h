@@ -81,7 +81,7 @@ struct Request {
                            ///< kv_decode_limit are set by the scheduler
   SamplerConfig sampler;
   std::shared_ptr<const Grammar> grammar;  ///< null: none
-  int n = 1;                               ///< answers to the same prompt; the i-th has seed + i
+  int n = 1;                               ///< answers to the same prompt; the i-th has the seed + i
   int64_t max_tokens = -1;  ///< of each answer; -1: until the context is full; 0: only the
                             ///< prompt is read
   std::vector<std::string> stops;

@@ -22,6 +22,7 @@ struct LogitBias {
 /// typical-p, top-p, min-p, temperature, draw. sampler_option_table() (options.h) has the ranges.
 struct SamplerConfig {
   static constexpr double kMostBias = 100.0;
+  static constexpr int64_t kRandomSeed = -1;
 
   double temperature = 0.8;     ///< 0: greedy (the highest logit, ties to the lower id)
   int top_k = 40;               ///< 0: off
@@ -34,7 +35,7 @@ struct SamplerConfig {
   double presence_penalty = 0.0;   ///< subtracted from the logit of every token among the last
                                    ///< repeat_last_n
   double frequency_penalty = 0.0;  ///< same, once per occurrence of the token
-  uint64_t seed = 0;
+  int64_t seed = 0;                ///< any number; kRandomSeed: another one for each Sampler
   std::vector<LogitBias> logit_bias = {};  ///< those of the same token are added up
 };
 
@@ -52,6 +53,9 @@ struct TokenLogprobs {
 /// finite). Throws Error{kUsage} if `id` is not a token or n_top < 0, Error{kRuntime} if no logit
 /// is finite.
 TokenLogprobs token_logprobs(std::span<const float> logits, int32_t id, int n_top);
+
+/// The seed itself or, for kRandomSeed, a random one from 0 to 2^31 - 1, to be told and used again.
+int64_t drawn_seed(int64_t seed);
 
 class Sampler {
  public:

@@ -71,7 +71,7 @@ export interface Options {
   presencePenalty?: number;
   /** The same for each time that they are among them; from -2 to 2. Default: 0. */
   frequencyPenalty?: number;
-  /** The same seed gives the same answer; of 64 bits. Default: 0. */
+  /** The same seed gives the same answer; -1: another one each time; of 64 bits. Default: 0. */
   seed?: number;
   /** Most tokens of an answer; -1: until it ends or the context is full; from -1 to 1073741824. Default: -1. */
   maxTokens?: number;

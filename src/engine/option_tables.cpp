@@ -237,7 +237,7 @@ const OptionTable<SamplerConfig>& sampler_option_table() {
                                       .help = "The same for each time that they are among them",
                                       .least = -2,
                                       .most = 2}),
-       option(&O::seed, {.name = "seed", .help = "The same seed gives the same answer"})});
+       option(&O::seed, {.name = "seed", .help = "The same seed gives the same answer; -1: another one each time"})});
   return table;
 }
 

@@ -387,7 +387,7 @@ TEST(Chat, WrongUseIsAnErrorBeforeTheFirstMessage) {
        2,
        {"has no chat template", "base model", "snapkv generate -m", "--chat-template"}},
       {{"chat", "-m", needle_model(), "--chat-template", "nosuch"}, 2, {"nosuch"}},
-      {{"chat", "-m", needle_model(), "--chat-template", "chatml", "--seed", "-2"}, 2, {"--seed"}},
+      {{"chat", "-m", needle_model(), "--chat-template", "chatml", "--seed", "x"}, 2, {"--seed"}},
       {{"chat", "-m", needle_model(), "--chat-template", "chatml", "--system", "h\xe4h"},
        2,
        {"--system", "UTF-8"}},

@@ -39,7 +39,7 @@ TEST(Failure, UsageErrorsExitWith2) {
   expect_error(run(generate({"-p", "x", "--kv-policy", "magic"})), 2, "magic");
   expect_error(run(generate({"-p", "x", "--temp", "-1"})), 2, "--temp");
   expect_error(run(generate({"-p", "x", "--top-p", "1.5"})), 2, "--top-p");
-  expect_error(run(generate({"-p", "x", "--seed", "-3"})), 2, "seed");
+  expect_error(run(generate({"-p", "x", "--seed", "1.5"})), 2, "seed");
 }
 
 TEST(Failure, SystemMessagesAreUtf8InEveryCommand) {

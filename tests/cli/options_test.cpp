@@ -75,6 +75,7 @@ std::string beyond(const Range& range, bool above) {
   }
   const int64_t value = std::stoll(end);
   if (above && value == std::numeric_limits<int64_t>::max()) return "9223372036854775808";
+  if (!above && value == std::numeric_limits<int64_t>::min()) return "-9223372036854775809";
   return std::to_string(value + (above ? 1 : -1));
 }
 

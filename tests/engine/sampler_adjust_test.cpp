@@ -148,7 +148,7 @@ TEST(SamplerGrammar, ProbabilitiesAreThoseOfTheAllowedTokens) {
   const GrammarMatcher matcher(Grammar::parse("root ::= \"a\" \"b\"?"), small_vocabulary());
   const std::vector<float> logits = {std::log(1.0f), 7.0f, std::log(3.0f), 7.0f};
   int n_first = 0;
-  for (uint64_t seed = 0; seed < 4000; ++seed) {
+  for (int64_t seed = 0; seed < 4000; ++seed) {
     Sampler sampler({.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed});
     sampler.set_grammar(matcher);
     n_first += sampler.sample(logits) == 0 ? 1 : 0;

@@ -19,7 +19,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Everything is off except temperature 1.
-SamplerConfig plain(uint64_t seed = 0) {
+SamplerConfig plain(int64_t seed = 0) {
   return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .repeat_penalty = 1, .seed = seed};
 }
 
@@ -114,7 +114,7 @@ TEST(Sampler, RejectsValuesOutOfRangeByName) {
 TEST(Sampler, DrawsTheSoftmax) {
   const std::vector<double> p = {0.05, 0.4, 0.1, 0.25, 0.2};
   constexpr int kDraws = 40000;
-  for (const uint64_t seed : {0u, 1u, 12345u}) {
+  for (const int64_t seed : {0, 1, 12345}) {
     // 4 degrees of freedom: above 23.5 once in 10,000 fair samples
     EXPECT_LT(chi_square(draw(plain(seed), logits_of(p), kDraws), p, kDraws), 23.5) << seed;
   }
@@ -257,7 +257,7 @@ TEST(Sampler, SameSeedSameTokensOtherSeedOthers) {
   for (size_t i = 0; i < logits.size(); ++i) {
     logits[i] = std::sin(static_cast<float>(i) * 0.7f) * 2;
   }
-  const auto sequence = [&](uint64_t seed) {
+  const auto sequence = [&](int64_t seed) {
     SamplerConfig config;
     config.seed = seed;
     Sampler sampler(config);
@@ -268,6 +268,22 @@ TEST(Sampler, SameSeedSameTokensOtherSeedOthers) {
   EXPECT_EQ(sequence(7), sequence(7));
   EXPECT_NE(sequence(7), sequence(8));
   EXPECT_NE(sequence(0), sequence(1));
+  EXPECT_EQ(sequence(-7), sequence(-7));
+}
+
+TEST(Sampler, ARandomSeedIsAnotherOneForEachSampler) {
+  const std::vector<float> logits(500, 1.0f);
+  const auto sequence = [&] {
+    Sampler sampler(plain(SamplerConfig::kRandomSeed));
+    std::vector<int32_t> ids;
+    for (int i = 0; i < 50; ++i) ids.push_back(sampler.sample(logits));
+    return ids;
+  };
+  EXPECT_NE(sequence(), sequence());
+  EXPECT_EQ(drawn_seed(-3), -3);
+  const int64_t drawn = drawn_seed(SamplerConfig::kRandomSeed);
+  EXPECT_GE(drawn, 0);
+  EXPECT_LT(drawn, int64_t{1} << 31);
 }
 
 TEST(Sampler, DrawsAreTheRecordedOnes) {

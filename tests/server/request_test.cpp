@@ -22,14 +22,14 @@ TEST_F(Requests, HaveTheServersDefaults) {
   options_.sampler.top_k = 7;
   options_.session.kv.budget = 77;
   options_.timeout = 5;
-  options_.seed = 3;
+  options_.sampler.seed = 3;
   const Request request = chat("");
   EXPECT_TRUE(request.id.starts_with("chatcmpl-"));
   EXPECT_EQ(request.n, 1);
   EXPECT_EQ(request.max_tokens, -1);
   EXPECT_EQ(request.top_logprobs, -1);
   EXPECT_EQ(request.sampler.top_k, 7);
-  EXPECT_EQ(request.sampler.seed, 3u);
+  EXPECT_EQ(request.sampler.seed, 3);
   EXPECT_EQ(request.session.kv.budget, 77);
   EXPECT_EQ(request.timeout, 5);
   EXPECT_EQ(request.kv_report, KvReportLevel::summary);
@@ -46,7 +46,7 @@ TEST_F(Requests, FieldsReachTheEngine) {
     "return_progress": true, "kv_report": "positions", "unknown_field": {"a": 1}, "user": "me")");
   EXPECT_EQ(request.n, 3);
   EXPECT_EQ(request.stops, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(request.sampler.seed, 42u);
+  EXPECT_EQ(request.sampler.seed, 42);
   EXPECT_EQ(request.max_tokens, 6);
   EXPECT_EQ(request.sampler.temperature, 0);
   EXPECT_EQ(request.sampler.top_p, 0.5);
@@ -286,7 +286,7 @@ TEST_F(Requests, CompletionsTakeSeveralPrompts) {
   for (const Request& other : exchange.others) {
     EXPECT_EQ(other.n, 2);
     EXPECT_EQ(other.max_tokens, 7);
-    EXPECT_EQ(other.sampler.seed, 4u);
+    EXPECT_EQ(other.sampler.seed, 4);
     EXPECT_EQ(other.id, exchange.request.id);
   }
 }

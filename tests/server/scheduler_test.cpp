@@ -129,17 +129,19 @@ TEST(Scheduler, SeveralAnswersToOnePrompt) {
   Scheduler scheduler(model(), options_of());
   Request request = request_of(long_text(120));
   request.sampler.temperature = 1;
-  request.sampler.seed = 5;
   request.n = 3;
-  const Result result = wait_for(*scheduler.submit(request), 3);
-  ASSERT_FALSE(result.failure);
-  for (int i = 0; i < 3; ++i) {
-    Request one = request;
-    one.n = 1;
-    one.sampler.seed = 5 + static_cast<uint64_t>(i);
-    EXPECT_EQ(result.texts[static_cast<size_t>(i)], alone(one)) << i;
+  for (const int64_t seed : {5, -2}) {
+    request.sampler.seed = seed;
+    const Result result = wait_for(*scheduler.submit(request), 3);
+    ASSERT_FALSE(result.failure);
+    for (int i = 0; i < 3; ++i) {
+      Request one = request;
+      one.n = 1;
+      one.sampler.seed = seed < 0 ? seed - i : seed + i;
+      EXPECT_EQ(result.texts[static_cast<size_t>(i)], alone(one)) << seed << ", " << i;
+    }
+    EXPECT_NE(result.texts[0], result.texts[1]);
   }
-  EXPECT_NE(result.texts[0], result.texts[1]);
 }
 
 TEST(Scheduler, NoTokensAreWrittenWhereNoneAreWanted) {

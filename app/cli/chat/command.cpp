@@ -39,7 +39,7 @@ void add_options(CLI::App& app, ChatCommandSettings& s) {
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
   add_draft_options(app, s.cache, s.model);
-  add_sampler_options(app, s.sampler, s.seed);
+  add_sampler_options(app, s.sampler);
   app.footer(
       "In the chat, /help lists the commands. Through a pipe every line is a message or a\n"
       "command; stdout gets the answers alone.");
@@ -102,7 +102,7 @@ int run_chat(const ChatCommandSettings& given, const CommonSettings& common) {
   if (has_document) document = open_stored(s);
   session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   options.sampler = s.sampler;
-  options.sampler.seed = sampler_seed(s.seed);
+  options.sampler.seed = drawn_seed(s.sampler.seed);
   options.limits = s.limits;
   options.cites = s.cites;
   options.variables = s.chat.variables();

@@ -16,8 +16,8 @@ namespace snapkv::cli {
 struct ChatCommandSettings {
   ModelSettings model;
   CacheSettings cache;
-  SamplerConfig sampler;
-  int64_t seed = -1;  // /regenerate is there for other answers
+  // another seed each time, since /regenerate is there for other answers
+  SamplerConfig sampler = {.seed = SamplerConfig::kRandomSeed};
   GeneratorOptions limits;
   int64_t n_ctx = 0;
   ChatSettings chat;

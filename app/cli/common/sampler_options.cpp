@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <random>
 
 #include "base/error.h"
 #include "cli/common/settings.h"
@@ -43,8 +42,8 @@ CLI::Validator is_bias() {
 
 }  // namespace
 
-void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed) {
-  add_table_options(command, sampler_option_table(), config, kSamplingGroup, {"seed"});
+void add_sampler_options(CLI::App& command, SamplerConfig& config) {
+  add_table_options(command, sampler_option_table(), config, kSamplingGroup);
   command
       .add_option_function<std::vector<std::string>>(
           flag_names("logit_bias"),
@@ -58,18 +57,6 @@ void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed
       ->type_name("ID+BIAS")
       ->allow_extra_args(false)
       ->group(kSamplingGroup);
-  command
-      .add_option("--seed", seed, "The same seed gives the same answer; -1: another one each time")
-      ->check(whole_number(-1, std::numeric_limits<int64_t>::max()))
-      ->type_name("N")
-      ->capture_default_str()
-      ->group(kSamplingGroup);
-}
-
-uint64_t sampler_seed(int64_t seed) {
-  if (seed < -1) fail(ErrorCode::kUsage, "--seed must be 0 or more, or -1, not {}", seed);
-  if (seed >= 0) return static_cast<uint64_t>(seed);
-  return std::random_device{}() & 0x7fffffffu;  // --json prints it, so that it can be reused
 }
 
 }  // namespace snapkv::cli

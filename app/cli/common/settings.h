@@ -58,11 +58,7 @@ void add_cache_options(CLI::App& command, CacheSettings& settings);
 /// Adds the options for speculative decoding, which is then on by default: with a model that guesses
 /// if there is one, else by looking up.
 void add_draft_options(CLI::App& command, CacheSettings& settings, ModelSettings& model);
-void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed);
-
-/// The seed given by --seed; -1: a different one each time. Throws kUsage for other negative
-/// values.
-uint64_t sampler_seed(int64_t seed);
+void add_sampler_options(CLI::App& command, SamplerConfig& config);
 
 /// A session's options: from the settings, else as the model's file recommends
 /// (ModelInfo::policy_defaults), else the papers' defaults. `model` is null to refuse invalid

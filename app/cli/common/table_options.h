@@ -27,6 +27,11 @@ std::string type_text(const OptionInfo& info);
 /// sets it. `info` must outlive the command, as a table's rows do.
 CLI::Option* add_table_option(CLI::App& command, const OptionInfo& info, const OptionValue& value,
                               std::function<void(const OptionValue&)> set);
+/// The same under these names, as in "-m,--model,MODEL": the last one for an argument without a
+/// flag.
+CLI::Option* add_table_option(CLI::App& command, const std::string& names, const OptionInfo& info,
+                              const OptionValue& value,
+                              std::function<void(const OptionValue&)> set);
 
 /// Adds one option of a table; it sets `options`, which must outlive the command.
 template <typename Struct>
@@ -44,7 +49,8 @@ void set_group(CLI::Option& option, const std::string& group);
 /// Adds the options of a table, except some, to a group of the help.
 template <typename Struct>
 void add_table_options(CLI::App& command, const OptionTable<Struct>& table, Struct& options,
-                       const std::string& group, std::initializer_list<std::string_view> except) {
+                       const std::string& group,
+                       std::initializer_list<std::string_view> except = {}) {
   for (const OptionInfo& info : table.infos()) {
     if (std::find(except.begin(), except.end(), info.name) != except.end()) continue;
     set_group(*add_table_option(command, table, info.name, options), group);

@@ -17,7 +17,6 @@ struct AskSettings {
   ModelSettings model;
   CacheSettings cache;
   SamplerConfig sampler;
-  int64_t seed = 0;
   PromptSettings question;
   GeneratorOptions limits;
   int64_t n_ctx = 0;

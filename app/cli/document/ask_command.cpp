@@ -55,7 +55,7 @@ void add_options(CLI::App& app, AskSettings& s) {
   add_cache_options(app, s.cache);
   add_draft_options(app, s.cache, s.model);
   app.remove_option(app.get_option("--kv-refresh"));
-  add_sampler_options(app, s.sampler, s.seed);
+  add_sampler_options(app, s.sampler);
   app.footer(
       "Without a question a chat about the document begins; through a pipe every line is a "
       "question.");
@@ -120,7 +120,6 @@ int run_document_chat(const AskSettings& s, const CommonSettings& common) {
   return run_chat({.model = s.model,
                    .cache = s.cache,
                    .sampler = s.sampler,
-                   .seed = s.seed,
                    .limits = s.limits,
                    .n_ctx = s.n_ctx,
                    .chat = {},
@@ -159,7 +158,7 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   if (!given.question.is_given() && may_chat) return run_document_chat(given, common);
   const StopCheck stop(interrupted);
   AskSettings s = given;
-  s.sampler.seed = sampler_seed(s.seed);
+  s.sampler.seed = drawn_seed(s.sampler.seed);
   Sampler sampler(s.sampler);
   const chat::Document document = chat::open_document(s.document, nullptr);
   const chat::DocumentFile& file = document.file;

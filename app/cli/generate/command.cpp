@@ -63,7 +63,7 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
   add_draft_options(app, s.cache, s.model);
-  add_sampler_options(app, s.sampler, s.seed);
+  add_sampler_options(app, s.sampler);
   s.grammar.add_options(app);
 }
 
@@ -282,7 +282,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   const CacheSettings cache = s.saved.settings(s.cache);
   session_options(cache, s.n_ctx);  // refuses invalid options before a model is loaded
   report.sampler = s.sampler;
-  report.sampler.seed = sampler_seed(s.seed);
+  report.sampler.seed = drawn_seed(s.sampler.seed);
   report.limits = s.limits;
   Sampler sampler(report.sampler);
   report.grammar = s.grammar.read();

@@ -22,7 +22,6 @@ struct GenerateSettings {
   CacheSettings cache;
   SamplerConfig sampler;
   GrammarSettings grammar;
-  int64_t seed = 0;
   PromptSettings prompt;
   GeneratorOptions limits;
   CLI::Option* length_option = nullptr;

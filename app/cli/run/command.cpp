@@ -119,7 +119,6 @@ int run_about_stored(const RunSettings& s, const Words& words, const std::string
                      .model = g.model,
                      .cache = g.cache,
                      .sampler = g.sampler,
-                     .seed = g.seed,
                      .question = {},
                      .limits = g.limits,
                      .n_ctx = g.n_ctx,
@@ -156,7 +155,6 @@ int run_run(RunSettings s, const CommonSettings& common) {
     return run_chat({.model = g.model,
                      .cache = g.cache,
                      .sampler = g.sampler,
-                     .seed = g.seed,
                      .limits = g.limits,
                      .n_ctx = g.n_ctx,
                      .chat = g.chat,
@@ -207,7 +205,7 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
   add_running_options(*app, g.model);
   add_cache_options(*app, g.cache);
   add_draft_options(*app, g.cache, g.model);
-  add_sampler_options(*app, g.sampler, g.seed);
+  add_sampler_options(*app, g.sampler);
   return {app, [s, &common] { return run_run(*s, common); }};
 }
 

@@ -146,7 +146,7 @@ void add_serve_options(CLI::App& app, ServeSettings& s) {
   app.remove_option(app.get_option("--kv-memory"));
   app.remove_option(app.get_option("--kv-refresh"));
   add_scheduling_options(app, s);
-  add_sampler_options(app, s.sampler, s.seed);
+  add_sampler_options(app, s.sampler);
 }
 
 server::HttpOptions http_options(const ServeSettings& s) {
@@ -210,7 +210,6 @@ server::ApiOptions api_options(const ServeSettings& s, const Model& model) {
                         .count();
   options.session = session_options(s.cache, s.n_ctx, &info);
   options.sampler = s.sampler;
-  if (s.seed >= 0) options.seed = sampler_seed(s.seed);
   options.policy = [cache = s.cache, info](const std::string& policy) {
     return policy_config(cache, policy, &info);
   };

@@ -19,8 +19,7 @@ namespace snapkv::cli {
 struct ServeSettings {
   ModelSettings model;
   CacheSettings cache;
-  SamplerConfig sampler;
-  int64_t seed = -1;
+  SamplerConfig sampler = {.seed = SamplerConfig::kRandomSeed};
   int64_t n_ctx = 0;
   ChatSettings chat;
   server::HttpOptions http;

@@ -19,7 +19,6 @@ struct ApiOptions {
   /// Defaults of requests.
   SessionOptions session;
   SamplerConfig sampler;
-  std::optional<uint64_t> seed;  ///< empty: a different one for every request
   /// Returns a policy with the settings of the command line and the model's file.
   std::function<PolicyConfig(const std::string& policy)> policy;
   /// For requests without tools, and with them; empty if the model has none.

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "base/error.h"
 #include "base/parse_number.h"
@@ -45,17 +44,9 @@ std::vector<LogitBias> read_logit_bias(const Fields& body, const Model& model) {
 void read_sampler(const Fields& body, const ApiContext& context, SamplerConfig& sampler) {
   const OptionTable<SamplerConfig>& table = sampler_option_table();
   for (const OptionInfo& info : table.infos()) {
-    if (info.name == "seed") continue;  // -1 is another one each time
     if (const auto value = body.option(info)) table.set(sampler, info.name, *value);
   }
   sampler.logit_bias = read_logit_bias(body, context.model());
-  const auto seed =
-      body.whole("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
-  if (seed && *seed != -1) {
-    sampler.seed = static_cast<uint64_t>(*seed);
-  } else {
-    sampler.seed = context.options.seed ? *context.options.seed : std::random_device{}();
-  }
 }
 
 void read_draft(const Fields& body, SessionOptions& session) {

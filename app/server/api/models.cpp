@@ -73,12 +73,10 @@ Json model_json(const ApiContext& context, const std::string& id) {
 
 namespace {
 
-/// The options of the sampler that a client may set, with the values in force; a request's seed is
-/// another one each time.
+/// The options of the sampler that a client may set, with the values in force.
 Json sampler_json(const SamplerConfig& config) {
   Json all = Json::array();
   for (OptionInfo info : sampler_option_table().infos()) {
-    if (info.name == "seed") continue;
     info.default_value = sampler_option_table().get(config, info.name);
     all.push_back(option_json(info));
   }

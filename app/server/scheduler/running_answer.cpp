@@ -18,8 +18,11 @@ double seconds(RunningAnswer::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+/// Negative seeds count down, so that none becomes kRandomSeed.
 SamplerConfig of_choice(SamplerConfig config, size_t choice) {
-  config.seed += choice;
+  if (config.seed == SamplerConfig::kRandomSeed) return config;
+  const uint64_t seed = static_cast<uint64_t>(config.seed);
+  config.seed = static_cast<int64_t>(config.seed < 0 ? seed - choice : seed + choice);
   return config;
 }
 

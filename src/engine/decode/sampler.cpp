@@ -11,6 +11,7 @@
 #include <deque>
 #include <limits>
 #include <optional>
+#include <random>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -189,8 +190,16 @@ void check(const SamplerConfig& c) {
 
 }  // namespace
 
+int64_t drawn_seed(int64_t seed) {
+  if (seed != SamplerConfig::kRandomSeed) return seed;
+  return static_cast<int64_t>(std::random_device{}() & 0x7fffffffu);
+}
+
 struct Sampler::Impl {
-  explicit Impl(const SamplerConfig& c) : config(c), random(c.seed), history(c.repeat_last_n) {}
+  explicit Impl(const SamplerConfig& c)
+      : config(c),
+        random(static_cast<uint64_t>(drawn_seed(c.seed))),
+        history(c.repeat_last_n) {}
 
   /// The logits after grammar, bias and penalties; the argument itself if nothing changes them.
   std::span<const float> adjust(std::span<const float> logits) {

@@ -15,7 +15,7 @@ export interface Settings {
   /** What new snapshots keep: what the server decides, every row, or what a policy chooses. */
   keeps: Keeps;
   system: string;
-  /** Sampling parameters that differ from the server's; max_tokens and seed too. */
+  /** Sampling parameters that differ from the server's; max_tokens too. */
   sampling: Record<string, number>;
 }
 
@@ -39,7 +39,6 @@ export const kCompletionTokens = 256;
 /** Fields of requests that are no options of the sampler. */
 const kAnswerFields: Param[] = [
   { name: "max_tokens", type: "integer", least: 1, most: 10_000_000, default: "", help: "Of an answer" },
-  { name: "seed", type: "integer", least: 0, most: Number.MAX_SAFE_INTEGER, default: "", help: "Empty: another one each time" },
 ];
 
 /** The fields of the page that have to do with sampling, in the order in which they are shown: the server's own
