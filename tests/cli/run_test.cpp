@@ -110,6 +110,37 @@ TEST(Run, FindsModelsByTheirNames) {
             " 48213.\n");
 }
 
+TEST(Models, OtherCommandsTakeTheirNamesToo) {
+  const auto home = home_with_models();
+  const auto answer = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> args = {"generate", "-p", rome_prompt(4), "-n", "7", "--temp", "0"};
+    args.insert(args.end(), words.begin(), words.end());
+    return run_with(home, args).out;
+  };
+  EXPECT_EQ(answer({"-m", "nadel"}), " 48213.\n");
+  EXPECT_EQ(answer({"ago"}), " 48213.\n");
+  EXPECT_EQ(answer({needle_model()}), " 48213.\n");
+  EXPECT_EQ(answer({"ago", "--draft-model", "nadel"}), " 48213.\n");
+
+  const Result info = run_with(home, {"info", "acme/needle-gguf/needle-q8", "--json"});
+  EXPECT_EQ(info.code, 0) << info.err;
+  EXPECT_TRUE(has_text(info.out, "needle-q8.gguf")) << info.out;
+
+  auto other = home;
+  other["SNAPKV_MODEL"] = "nothing";
+  EXPECT_EQ(run_with(other, {"info", "ago"}).code, 0);
+  const Result wrong = run_with(other, {"info"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(has_text(wrong.err, "no model 'nothing'")) << wrong.err;
+
+  const Result twice = run_with(home, {"info", "-m", "ago", "nadel"});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_TRUE(has_text(twice.err, "unexpected argument nadel")) << twice.err;
+  const Result path = run_with(home, {"info", "no/such.gguf"});
+  EXPECT_EQ(path.code, 1);
+  EXPECT_TRUE(has_text(path.err, "cannot open 'no/such.gguf'")) << path.err;
+}
+
 TEST(Run, AnswersAboutDocumentsAndWhatIsPipedIn) {
   const std::string facts = read_file(facts_file());
   const std::string pdf = make_file("facts.pdf", make_pdf({facts}));

@@ -166,7 +166,7 @@ void add_options(CLI::App& app, BenchSettings& s) {
   app.add_flag("--no-check", s.no_check, "Time without checking results first");
   app.add_flag("--no-limits", s.no_limits,
                "Time without measuring what this machine multiplies and reads at most");
-  add_model_options(app, s.model);
+  add_model_argument(app, s.model);
   add_device_options(app, s.model);
   add_cache_lists(app, s);
   app.footer(kBenchFooter);

@@ -35,7 +35,7 @@ void add_options(CLI::App& app, ChatCommandSettings& s) {
                "Keep what is typed out of the file that the arrow keys bring it back from");
   add_cite_option(app, s.cites);
   s.chat.add_options(app);
-  add_model_options(app, s.model);
+  add_model_argument(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
   add_draft_options(app, s.cache, s.model);

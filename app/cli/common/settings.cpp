@@ -13,6 +13,7 @@
 #include "cli/common/policy_options.h"
 #include "cli/common/table_options.h"
 #include "cli/common/terminal.h"
+#include "cli/models/local_models.h"
 #include "snapkv/options.h"
 
 namespace snapkv::cli {
@@ -64,6 +65,19 @@ bool has_own_memory(const std::string& device) {
                      [&](const DeviceInfo& d) { return d.name == device && d.own_memory; });
 }
 
+void add_model_options(CLI::App& command, const std::string& names, ModelSettings& settings) {
+  ModelOptions& options = settings;
+  const OptionInfo& model = *model_option_table().find("model");
+  add_table_option(command, names, model, options.path,
+                   [&options](const OptionValue& value) {
+                     options.path = model_path(std::get<std::string>(value));
+                   })
+      ->description(model.help + ", or a name that snapkv models lists")
+      ->type_name("FILE|NAME")
+      ->group(kModelGroup);
+  add_table_option(command, model_option_table(), "compute", options)->group(kModelGroup);
+}
+
 }  // namespace
 
 void add_common_options(CLI::App& app, CommonSettings& settings) {
@@ -76,11 +90,11 @@ void add_common_options(CLI::App& app, CommonSettings& settings) {
 }
 
 void add_model_options(CLI::App& command, ModelSettings& settings) {
-  ModelOptions& options = settings;
-  add_table_option(command, model_option_table(), "model", options)
-      ->type_name("FILE")
-      ->group(kModelGroup);
-  add_table_option(command, model_option_table(), "compute", options)->group(kModelGroup);
+  add_model_options(command, flag_names("model"), settings);
+}
+
+void add_model_argument(CLI::App& command, ModelSettings& settings) {
+  add_model_options(command, flag_names("model") + ",MODEL", settings);
 }
 
 void add_scaling_options(CLI::App& command, ModelSettings& settings) {
@@ -157,7 +171,7 @@ void add_draft_options(CLI::App& command, CacheSettings& settings, ModelSettings
   const OptionInfo& info = *model_option_table().find("draft_model");
   add_table_option(command, info, OptionValue(std::string()),
                    [&settings, &model, draft](const OptionValue& value) {
-                     model.draft_model = std::get<std::string>(value);
+                     model.draft_model = model_path(std::get<std::string>(value));
                      if (!model.draft_model.empty() && draft->count() == 0) {
                        settings.session.draft = Draft::model;
                      }
@@ -213,7 +227,7 @@ void warn_beyond_training(int64_t n_ctx, const ModelInfo& model) {
 void require_model(const ModelSettings& settings) {
   if (!settings.path.empty()) return;
   fail(ErrorCode::kUsage,
-       "no model: name one with -m FILE, SNAPKV_MODEL or in the configuration file");
+       "no model: -m FILE or -m NAME names one, as SNAPKV_MODEL and the configuration file do");
 }
 
 std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress) {

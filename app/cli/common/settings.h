@@ -46,6 +46,8 @@ struct Command {
 void add_common_options(CLI::App& app, CommonSettings& settings);
 /// Adds the options for the file and the precision; commands that compute use add_running_options.
 void add_model_options(CLI::App& command, ModelSettings& settings);
+/// The same; the model may also be the first word that has no option before it.
+void add_model_argument(CLI::App& command, ModelSettings& settings);
 /// Adds the options for scaled positions (RoPE).
 void add_scaling_options(CLI::App& command, ModelSettings& settings);
 /// Adds these, and the options for the device and for how weights are held.

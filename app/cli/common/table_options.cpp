@@ -90,7 +90,12 @@ std::string flag_of(std::string_view option) {
 
 CLI::Option* add_table_option(CLI::App& command, const OptionInfo& info, const OptionValue& value,
                               std::function<void(const OptionValue&)> set) {
-  const std::string names = flag_names(info.option);
+  return add_table_option(command, flag_names(info.option), info, value, std::move(set));
+}
+
+CLI::Option* add_table_option(CLI::App& command, const std::string& names, const OptionInfo& info,
+                              const OptionValue& value,
+                              std::function<void(const OptionValue&)> set) {
   if (info.type == Type::boolean) {
     return command.add_flag_function(
         names, [set = std::move(set)](int64_t n) { set(n > 0); }, info.help);

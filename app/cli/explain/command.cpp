@@ -260,7 +260,7 @@ Command add_explain_command(CLI::App& root, const CommonSettings& common) {
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--ascii", s->ascii, "Draw in ASCII [default: where the locale is not UTF-8]");
-  add_model_options(*app, s->model);
+  add_model_argument(*app, s->model);
   add_running_options(*app, s->model);
   add_cache_options(*app, s->cache);
   s->budget_option = app->get_option("--kv-budget");

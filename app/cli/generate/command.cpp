@@ -59,7 +59,7 @@ void add_options(CLI::App& app, GenerateSettings& s) {
       ->excludes(timings)
       ->excludes(app.get_option("--save-cache"))
       ->excludes(app.get_option("--load-cache"));
-  add_model_options(app, s.model);
+  add_model_argument(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
   add_draft_options(app, s.cache, s.model);

@@ -78,7 +78,7 @@ Command add_info_command(CLI::App& root, const CommonSettings&) {
   app->add_flag("--tensors", s->tensors, "List the tensors");
   app->add_flag("--json", s->json, "Print one JSON object instead of text");
   app->add_flag("--check", s->check, "Exit with 3 if the model can't run");
-  add_model_options(*app, s->model);
+  add_model_argument(*app, s->model);
   add_scaling_options(*app, s->model);
   add_cache_options(*app, s->cache);
   add_draft_options(*app, s->cache, s->model);  // the memory of guesses is part of the plan

@@ -121,7 +121,7 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common) {
   app->add_flag("--no-special", s->plain_text,
                 "Take control tokens that are written out in the prompt as plain text");
   s->chat.add_prompt_options(*app, s->as_chat);
-  add_model_options(*app, s->model);
+  add_model_argument(*app, s->model);
   add_running_options(*app, s->model);
   add_cache_options(*app, s->cache);
   return {.app = app, .run = [s, &common] { return run_inspect(*s, common); }};

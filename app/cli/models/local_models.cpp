@@ -308,4 +308,13 @@ std::string find_model(const std::string& name) {
        name, near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 
+std::string model_path(const std::string& given) {
+  if (given.empty() || is_there(given)) return given;
+  const bool is_name =
+      given.find('/') == std::string::npos && fs::path(given).extension() != ".gguf";
+  if (is_name) return find_model(given);
+  const std::string found = find_local_model(given);  // "org/name", of Hugging Face's cache
+  return found.empty() ? given : found;
+}
+
 }  // namespace snapkv::cli

@@ -27,5 +27,8 @@ std::vector<std::string> model_folders();
 std::string find_local_model(const std::string& name);
 /// The same; throws kUsage for none, too.
 std::string find_model(const std::string& name);
+/// The path of a model where a file is expected and a name will do: what is a path stays as it is,
+/// whether it is there or not.
+std::string model_path(const std::string& given);
 
 }  // namespace snapkv::cli

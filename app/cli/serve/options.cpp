@@ -138,7 +138,7 @@ void add_serve_options(CLI::App& app, ServeSettings& s) {
   add_context_option(app, s.n_ctx, "a conversation");
   add_network_options(app, s);
   s.chat.add_options(app);
-  add_model_options(app, s.model);
+  add_model_argument(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
   add_draft_options(app, s.cache, s.model);
