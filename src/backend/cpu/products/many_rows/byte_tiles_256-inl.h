@@ -3,7 +3,9 @@
 // (its functions' target) and
 //   kTilesAtOnce<T>                             tiles that are multiplied together: 1 or 2
 //   kSumsAtOnce                                 rows of these times vectors of outputs
-//   multiply_part<T>(part, x, p, first, sums)   the integer sums of part p of the tiles at x for
+//   TileTerms<T, kRows>                         what is computed from a tile's rows first
+//   multiply_part<T>(part, x, terms, p, first, sums)
+//                                               the integer sums of part p of the tiles at x for
 //                                               vectors of outputs from `first` on
 // 16 registers do not hold integer and f32 sums at once, so the f32 sums stay in the L1 cache.
 #pragma once
@@ -13,32 +15,49 @@ namespace {
 
 constexpr int kVectors = kBytePanelRows / kLanes;
 
+/// d times the negated sums of the activations that each part multiplies.
+template <DType T, int kTiles>
+SNAPKV_256_INLINE void scale_negative_sums(
+    const ByteTile* x, float (&sums)[BytePanelType<T>::kParts][kTiles * kByteTileRows]) {
+  constexpr int kParts = BytePanelType<T>::kParts;
+  SNAPKV_UNROLL for (int p = 0; p < kParts; ++p) {
+    SNAPKV_UNROLL for (int i = 0; i < kTiles * kByteTileRows; ++i) {
+      const ByteTile& tile = x[i / kByteTileRows];
+      const int row = i % kByteTileRows;
+      sums[p][i] = tile.d[p * 8 / kParts][row] * static_cast<float>(negative_sums<T>(tile, p)[row]);
+    }
+  }
+}
+
 /// sums (+)= the piece times kTiles tiles of activations.
 template <DType T, int kTiles>
 SNAPKV_256_INLINE void multiply_tile(const typename BytePanelType<T>::Part* parts,
                                      const ByteTile* x, float* sums) {
   using Type = BytePanelType<T>;
   constexpr int kRows = kTiles * kByteTileRows, kAtOnce = kSumsAtOnce / kRows;
+  const TileTerms<T, kRows> terms(x);
+  alignas(32) float sum_x[Type::kParts][kRows];
+  if constexpr (kHasMin<T>) scale_negative_sums<T, kTiles>(x, sum_x);
   for (int first = 0; first < kVectors; first += kAtOnce) {
     for (int p = 0; p < Type::kParts; ++p) {
       const auto& part = parts[p];
       __m256i sum[kRows][kAtOnce];
-      multiply_part<T>(part, x, p, first, sum);
+      multiply_part<T>(part, x, terms, p, first, sum);
+      float* to = sums + first * kLanes;
+      __asm__("" : "+r"(to));  // keeps GCC from copying sums to its stack too
       SNAPKV_UNROLL for (int i = 0; i < kRows; ++i) {
-        const ByteTile& tile = x[i / kByteTileRows];
-        const int row = i % kByteTileRows;
-        const float d = tile.d[p * 8 / Type::kParts][row];
-        const __m256 d_x = _mm256_set1_ps(d);
+        const float* d = &x[i / kByteTileRows].d[p * 8 / Type::kParts][i % kByteTileRows];
+        const __m256 d_x = _mm256_broadcast_ss(d);
         SNAPKV_UNROLL for (int v = 0; v < kAtOnce; ++v) {
-          const int64_t at = (first + v) * kLanes;
-          float* to = sums + i * kBytePanelRows + at;
+          const int at = (first + v) * kLanes;
+          float* sum_at = to + i * kBytePanelRows + v * kLanes;
           const __m256 d_both = _mm256_mul_ps(_mm256_load_ps(part.d + at), d_x);
-          __m256 s = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i][v]), d_both, _mm256_load_ps(to));
+          __m256 s = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i][v]), d_both, _mm256_load_ps(sum_at));
           if constexpr (kHasMin<T>) {
-            const float sum_x = d * static_cast<float>(negative_sums<T>(tile, p)[row]);
-            s = _mm256_fmadd_ps(_mm256_load_ps(part.min + at), _mm256_set1_ps(sum_x), s);
+            const __m256 x_sum = _mm256_broadcast_ss(&sum_x[p][i]);
+            s = _mm256_fmadd_ps(_mm256_load_ps(part.min + at), x_sum, s);
           }
-          _mm256_store_ps(to, s);
+          _mm256_store_ps(sum_at, s);
         }
       }
     }

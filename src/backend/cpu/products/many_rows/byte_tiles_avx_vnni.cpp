@@ -19,9 +19,15 @@ constexpr int kSumsAtOnce = 8;
 template <DType T>
 constexpr int kTilesAtOnce = 1;
 
+template <DType T, int kRows>
+struct TileTerms {
+  SNAPKV_256_INLINE explicit TileTerms(const ByteTile*) {}
+};
+
 template <DType T, int kAtOnce>
 SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part, const ByteTile* x,
-                                     int p, int first, __m256i (&sum)[kByteTileRows][kAtOnce]) {
+                                     const TileTerms<T, kByteTileRows>&, int p, int first,
+                                     __m256i (&sum)[kByteTileRows][kAtOnce]) {
   constexpr int kDepth = BytePanelType<T>::Part::kDepth;
   SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
     const __m256i surplus =
