@@ -35,27 +35,44 @@ SNAPKV_256_INLINE __m256 min_units(const char* p, __m256 scale) {
   }
 }
 
-/// acc[t] += the products of the 8 blocks at p. They are first summed separately, in two chains, so
-/// that products do not all wait for each other.
-template <DType T, int N>
-SNAPKV_256_INLINE void multiply_unit(const char* p, const BlockUnit* const (&x)[N],
-                                     __m256 (&acc)[N]) {
+/// The last unit of rows that are not whole units: 1 ... 7 blocks. The bytes after them may be
+/// those of the next rows.
+struct LastUnit {
+  /// Which scales belong to the row, in the order of scales_8().
+  alignas(32) int32_t mask[kUnitBlocks] = {};
+
+  explicit LastUnit(int64_t n_blocks) {
+    for (int b = 0; b < n_blocks; ++b) mask[place_of_block(b)] = -1;
+  }
+  /// Other scales become zeros, so that they cannot add infinities or NaNs.
+  SNAPKV_256_INLINE __m256 keep_own(__m256 scales) const {
+    return _mm256_and_ps(scales, _mm256_load_ps(reinterpret_cast<const float*>(mask)));
+  }
+};
+
+/// acc[t] += the products of the blocks at p: kUnitBlocks, or, with `tail`, at most kBlocks. They
+/// are first summed separately, in two chains, so that products do not all wait for each other.
+template <DType T, int N, int kBlocks = kUnitBlocks>
+SNAPKV_256_INLINE void multiply_unit(const char* p, const LastUnit* tail,
+                                     const BlockUnit* const (&x)[N], __m256 (&acc)[N]) {
   using B = X86Block<T>;
-  const __m256 scale = B::scales_8(p);
+  __m256 scale = B::scales_8(p);
+  if (tail != nullptr) scale = tail->keep_own(scale);
   __m256 d[N], even[N], odd[N];
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
     d[t] = _mm256_mul_ps(scale, _mm256_load_ps(x[t]->d));
     even[t] = odd[t] = _mm256_setzero_ps();
   }
   if constexpr (HasLevelOffset<T>) {
-    const __m256 units = min_units<T>(p, scale);
+    __m256 units = min_units<T>(p, scale);
+    if (kHasMin<T> && tail != nullptr) units = tail->keep_own(units);
     SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
       even[t] = _mm256_fnmadd_ps(units, _mm256_load_ps(x[t]->sum), even[t]);
     }
   }
   if constexpr (InPairs<T>) {
     const __m256i low_bits = _mm256_set1_epi8(15);
-    SNAPKV_UNROLL for (int pair = 0; pair < kUnitPairs; ++pair) {
+    SNAPKV_UNROLL for (int pair = 0; pair < kBlocks / 2; ++pair) {
       const char* qs = p + 2 * pair * block_bytes(T) + offsetof(Block<T>, qs);
       const __m256i both = _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(qs)),
                                                    load_16(qs + block_bytes(T)), 1);
@@ -70,7 +87,7 @@ SNAPKV_256_INLINE void multiply_unit(const char* p, const BlockUnit* const (&x)[
   } else {
     alignas(32) float d_of[N][kUnitBlocks];
     SNAPKV_UNROLL for (int t = 0; t < N; ++t) _mm256_store_ps(d_of[t], d[t]);
-    SNAPKV_UNROLL for (int b = 0; b < kUnitBlocks; ++b) {
+    SNAPKV_UNROLL for (int b = 0; b < kBlocks; ++b) {
       const __m256i levels = B::levels(p + b * block_bytes(T), 0);
       SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
         const __m256 sums = _mm256_cvtepi32_ps(multiply_block<T>(levels, *x[t], b));
@@ -112,19 +129,33 @@ SNAPKV_256_INLINE void multiply_halves(const char* p, const BlockUnit* const (&x
 }
 
 template <DType T, int N>
-SNAPKV_256_INLINE void multiply_blocks_of_unit(const char* p, const BlockUnit* const (&x)[N],
-                                               __m256 (&acc)[N]) {
+SNAPKV_256_INLINE void multiply_whole_unit(const char* p, const BlockUnit* const (&x)[N],
+                                           __m256 (&acc)[N]) {
   if constexpr (HasFloatHalves<T>) {
     multiply_halves<T, N>(p, x, acc);
   } else {
-    multiply_unit<T, N>(p, x, acc);
+    multiply_unit<T, N>(p, nullptr, x, acc);
+  }
+}
+
+template <DType T, int N>
+SNAPKV_256_INLINE void multiply_last_unit(const char* p, int64_t n_blocks, const LastUnit& last,
+                                          const BlockUnit* const (&x)[N], __m256 (&acc)[N]) {
+  if constexpr (HasFloatHalves<T>) {
+    multiply_halves<T, N>(p, x, acc);  // its scales are finite
+  } else if (n_blocks <= kUnitBlocks / 2) {
+    multiply_unit<T, N, kUnitBlocks / 2>(p, &last, x, acc);
+  } else {
+    multiply_unit<T, N>(p, &last, x, acc);
   }
 }
 
 template <DType T, int N>
 SNAPKV_256 void multiply_block_rows(const GemvCall& c) {
   constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
-  const int64_t n_complete = c.n_in / kGemvUnit;
+  const int64_t n_complete = c.n_in / kGemvUnit, n_left = c.n_in % kGemvUnit;
+  const LastUnit last(n_left / kBlockSize);
+  const char* end = c.w + (c.n_rows - 1) * c.w_stride + row_bytes(T, c.n_in);
   for (int64_t row = 0; row < c.n_rows; ++row) {
     const char* p = c.w + row * c.w_stride;
     const BlockUnit* x[N];
@@ -137,13 +168,17 @@ SNAPKV_256 void multiply_block_rows(const GemvCall& c) {
       for (int64_t i = 0; i < kUnitBytes; i += 64) {
         __builtin_prefetch(p + kPrefetchBytes + i, 0, 2);
       }
-      multiply_blocks_of_unit<T, N>(p, x, acc);
+      multiply_whole_unit<T, N>(p, x, acc);
       SNAPKV_UNROLL for (int t = 0; t < N; ++t)++ x[t];
     }
-    if (c.n_in % kGemvUnit != 0) {  // missing blocks are zero, like their activations
-      alignas(32) char padded[kUnitBytes] = {};
-      std::memcpy(padded, p, static_cast<size_t>(row_bytes(T, c.n_in % kGemvUnit)));
-      multiply_blocks_of_unit<T, N>(padded, x, acc);
+    if (n_left > 0) {  // activations of missing blocks are zero
+      alignas(32) char padded[kUnitBytes];
+      if (end - p < kUnitBytes) {  // too few rows follow to be read in place of missing blocks
+        std::memset(padded, 0, sizeof(padded));
+        std::memcpy(padded, p, static_cast<size_t>(row_bytes(T, n_left)));
+        p = padded;
+      }
+      multiply_last_unit<T, N>(p, n_left / kBlockSize, last, x, acc);
     }
     SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
       c.sums[t * c.sums_stride + row] = sum_lanes(acc[t]);
