@@ -216,7 +216,9 @@ OpCases project_cases() {
       if (n_in % block_size(type) != 0) continue;
       cases.emplace_back(
           fmt::format("{} scales of NaN and infinity show, {} rows, {} columns", name(type), n, n_in),
-          [=, n = n, n_in = n_in](const Place& at) { return special_scales(at, type, n, n_in); },
+          [=, rows = n, columns = n_in](const Place& at) {
+            return special_scales(at, type, rows, columns);
+          },
           Bound{});
     }
   }

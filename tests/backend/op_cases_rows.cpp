@@ -103,9 +103,10 @@ OpCases rms_norm_cases() {
     return out.host();
   };
   cases.emplace_back("zeros stay zero", zeros, Bound{});
-  for (const auto& [n, m, d] : {std::array<int64_t, 3>{6, 3, 7}, {8, 2, 64}, {4, 4, 576}}) {
+  for (const auto& shape : {std::array<int64_t, 3>{6, 3, 7}, {8, 2, 64}, {4, 4, 576}}) {
+    const int64_t n = shape[0], m = shape[1], d = shape[2];
     for (const DType to : {DType::f32, DType::bf16}) {
-      const auto run = [n = n, m = m, d = d, to](const Place& at) -> Results {
+      const auto run = [=](const Place& at) -> Results {
         const DeviceTensor x = at.put(random_tensor({n, d}, 1, DType::f32, 3.0f));
         const DeviceTensor weight = at.put(random_tensor({m, d}, 2));
         const DeviceTensor out = at.zeros({n, d}, at.result(to));

@@ -91,9 +91,9 @@ TEST_F(Http, AnswersAboutASnapshotNameTheirSources) {
       {"/v1/chat/completions", R"("messages": [{"role": "user", "content": "Which number?"}]})"},
       {"/v1/completions", R"("prompt": "Which number?"})"}};
   for (const auto& [endpoint, rest] : kRequests) {
-    const auto body = [&, rest = rest](const char* name) {
+    const auto body = [fields = rest](const char* name) {
       return std::string(R"({"kv_report": "sources", "kv": {"snapshot": ")") + name + "\"}, " +
-             rest;
+             fields;
     };
     const Json kv = Json::parse(post(endpoint, body("rows"))->body)["kv"];
     ASSERT_EQ(kv["sources"].size(), 1U) << kv;

@@ -158,7 +158,7 @@ StateSets::Targets StateSets::find_targets(int32_t set) {
   }
   for (const auto& [spelling, kind] : kinds::beyond_ascii()) {
     step_through(set, std::span(spelling.spans).first(spelling.length),
-                 [&, kind = kind](int32_t target) { add(kind, target); });
+                 [&, of = kind](int32_t target) { add(of, target); });
   }
   // The first bytes of a character may be allowed even where no whole character of its kind is.
   for (int lead = 0x80; lead < 0x100; ++lead) {

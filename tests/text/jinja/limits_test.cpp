@@ -160,7 +160,7 @@ TEST(JinjaLimits, HostileTemplatesEndInAnErrorSoon) {
   for (const auto& [what, source] : kHostile) {
     SCOPED_TRACE(what);
     const double seconds =
-        least_seconds(kLimit, 5, [&, &source = source] { EXPECT_THROW(render(source), Error); });
+        least_seconds(kLimit, 5, [&hostile = source] { EXPECT_THROW(render(hostile), Error); });
     EXPECT_LE(seconds, kLimit);
     if (std::getenv("SNAPKV_SHOW_TIMES") != nullptr)
       std::printf("%6.1f ms %s\n", seconds * 1e3, what);

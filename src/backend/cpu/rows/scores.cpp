@@ -142,21 +142,20 @@ void sum_rows(const CpuContext& ctx, const Tensor& x, const Tensor& weights,
               std::span<const int32_t> n, const Tensor& out) {
   const int64_t d = x.shape[2], n_blocks = (longest(n) + kBlock - 1) / kBlock;
   ScratchCutter cutter(scratch(sum_rows_workspace(ctx, x, weights, n, out)));
-  const auto [rooms, sums] = cut_sums(ctx, d, n, cutter);
-  for_blocks(ctx, n, d,
-             [&, rooms = rooms, sums = sums](int64_t h, int64_t begin, int64_t end, int thread) {
-               double* sum = sums + (h * n_blocks + begin / kBlock) * d;
-               std::fill(sum, sum + d, 0.0);
-               for (int64_t j = begin; j < end; ++j) {
-                 const float* row = row_of(x, h, j, rooms + thread * d);
-                 const double weight = weights.at<const float>(h)[j];
-                 for (int64_t c = 0; c < d; ++c) sum[c] += weight * row[c];
-               }
-             });
+  const auto cut = cut_sums(ctx, d, n, cutter);
+  for_blocks(ctx, n, d, [&](int64_t h, int64_t begin, int64_t end, int thread) {
+    double* sum = cut.sums + (h * n_blocks + begin / kBlock) * d;
+    std::fill(sum, sum + d, 0.0);
+    for (int64_t j = begin; j < end; ++j) {
+      const float* row = row_of(x, h, j, cut.rooms + thread * d);
+      const double weight = weights.at<const float>(h)[j];
+      for (int64_t c = 0; c < d; ++c) sum[c] += weight * row[c];
+    }
+  });
   for (int64_t h = 0; h < std::ssize(n); ++h) {
     for (int64_t c = 0; c < d; ++c) {
       double total = 0.0;
-      for (int64_t b = 0; b * kBlock < n[h]; ++b) total += sums[(h * n_blocks + b) * d + c];
+      for (int64_t b = 0; b * kBlock < n[h]; ++b) total += cut.sums[(h * n_blocks + b) * d + c];
       out.at<float>(h)[c] = static_cast<float>(total);
     }
   }
