@@ -230,9 +230,11 @@ bool delta_rule(const Backend&, const DeltaRule& r) {
   SNAPKV_CHECK(is_f32(r.out, {kAny, kAny, kAny}));
   const int64_t n = r.out.shape[0];
   SNAPKV_CHECK(r.n_head_k > 0 && r.d_k > 0 && r.n_head() % r.n_head_k == 0 && r.eps >= 0.0f);
+  SNAPKV_CHECK(std::isfinite(r.log_floor) && r.log_floor <= 0.0f);
   SNAPKV_CHECK(is_f32(r.qkv, {n, r.n_qkv()}));
-  SNAPKV_CHECK(is_f32(r.decay, {n, r.n_head()}) && is_f32(r.beta, {n, r.n_head()}));
-  SNAPKV_CHECK(is_f32(r.rate, {r.n_head()}) && is_f32(r.decay_bias, {r.n_head()}));
+  SNAPKV_CHECK(is_f32(r.decay, {n, r.n_head()}) || is_f32(r.decay, {n, r.n_head() * r.d_k}));
+  SNAPKV_CHECK(is_f32(r.decay_bias, {r.decay.shape[1]}));
+  SNAPKV_CHECK(is_f32(r.beta, {n, r.n_head()}) && is_f32(r.rate, {r.n_head()}));
   check_sequences(r.sequences, n);
   return r.out.numel() > 0;
 }

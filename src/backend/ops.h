@@ -235,18 +235,22 @@ struct ShortConv {
 ///   g[t] = exp(rate * softplus(decay[t] + decay_bias)), b[t] = 1 / (1 + exp(-beta[t])),
 /// the state S [d_k, d_v] of the head becomes
 ///   S[t] = g[t] S[t-1] + k'[t] (b[t] (v[t] - g[t] S[t-1]^T k'[t]))^T,  and out[t] = S[t]^T q'[t].
+/// Or each channel of the keys decays at its own pace (Kimi Delta Attention, arXiv 2510.26692, eq.
+/// 1): g[t] is then diagonal, [d_k, d_k], with a decay and a bias for each row of S. With a least
+/// logarithm f of the decays, g[t] = exp(f / (1 + exp(-rate * (decay[t] + decay_bias)))) instead.
 /// A sequence's state is S of each head, [n_head, d_k, d_v] f32; zeros at its beginning.
 struct DeltaRule {
   Tensor qkv;    // [n, n_qkv()] f32: queries and keys of n_head_k heads, values of n_head heads
-  Tensor decay;  // [n, n_head] f32
+  Tensor decay;  // [n, n_head] f32, or [n, n_head * d_k]
   Tensor beta;   // [n, n_head] f32
-  Tensor rate;   // [n_head] f32, below 0; a weight
-  Tensor decay_bias;     // [n_head] f32, a weight
+  Tensor rate;   // [n_head] f32, below 0, or above 0 with log_floor; a weight
+  Tensor decay_bias;     // [n_head] f32, or [n_head * d_k]; a weight
   int64_t n_head_k = 0;  // divides n_head
   int64_t d_k = 0;
   /// Which queries and keys head h has: those of head h % n_head_k, else of h / (n_head /
   /// n_head_k).
   bool keys_take_turns = false;
+  float log_floor = 0.0f;  // f, below 0; 0: there is none
   float eps = 1e-6f;
   std::span<const SequenceRows> sequences;  // all n rows, in order
   Tensor out;                               // [n, n_head, d_v] f32
@@ -255,6 +259,8 @@ struct DeltaRule {
   int64_t d_v() const { return out.shape[2]; }
   int64_t n_qkv() const { return 2 * n_head_k * d_k + n_head() * d_v(); }
   int64_t n_state() const { return n_head() * d_k * d_v(); }
+  /// Decays that a head has for a token: 1, or d_k.
+  int64_t n_decay() const { return decay.shape[1] / n_head(); }
   /// The head of queries and keys that head h has.
   int64_t key_head(int64_t h) const {
     return keys_take_turns ? h % n_head_k : h / (n_head() / n_head_k);

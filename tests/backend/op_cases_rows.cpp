@@ -489,18 +489,24 @@ OpCases join_cases() {
 
 // Sums in f32 of d_k products, over tokens whose keys have length 1, in several orders. Values that
 // cancel keep the error of the state that they came from, so the bound is relative to the whole.
+// by_channel: each channel of the keys has a decay. log_floor: of the decays. strength: of the
+// decays; with 60, some states are kept as they are and many are forgotten at once, to below the
+// smallest f32.
 OpCases delta_rule_cases() {
   OpCases cases;
   const auto add = [&](std::vector<int64_t> lengths, int64_t n_head_k, int64_t n_head, int64_t d_k,
-                       int64_t d_v, bool in_pieces = false) {
+                       int64_t d_v, bool in_pieces = false, bool by_channel = false,
+                       float strength = 1.0f, float log_floor = 0.0f) {
     const auto run = [=](const Place& at) -> Results {
-      const int64_t n = sum(lengths);
-      TestTensor rates = random_tensor({n_head}, 5);
-      for (int64_t h = 0; h < n_head; ++h) rates.as()[h] = -std::abs(rates.as()[h]);
+      const int64_t n = sum(lengths), n_decay = by_channel ? n_head * d_k : n_head;
+      TestTensor rates = random_tensor({n_head}, 5, DType::f32, strength);
+      const float sign = log_floor < 0.0f ? 1.0f : -1.0f;
+      for (int64_t h = 0; h < n_head; ++h) rates.as()[h] = sign * std::abs(rates.as()[h]);
       const DeviceTensor out = at.zeros({n, n_head, d_v});
-      const DeviceTensor decay = at.put(random_tensor({n, n_head}, 2, DType::f32, 3.0f));
+      const DeviceTensor decay =
+          at.put(random_tensor({n, n_decay}, 2, DType::f32, strength > 1.0f ? 9.0f : 3.0f));
       const DeviceTensor beta = at.put(random_tensor({n, n_head}, 4, DType::f32, 3.0f));
-      const DeviceTensor rate = at.put(rates), bias = at.put(random_tensor({n_head}, 6));
+      const DeviceTensor rate = at.put(rates), bias = at.put(random_tensor({n_decay}, 6));
       DeltaRule r = {.qkv = {},
                      .decay = decay,
                      .beta = beta,
@@ -509,6 +515,7 @@ OpCases delta_rule_cases() {
                      .n_head_k = n_head_k,
                      .d_k = d_k,
                      .keys_take_turns = d_k % 2 == 0,
+                     .log_floor = log_floor,
                      .sequences = {},
                      .out = out};
       const DeviceTensor qkv = at.put(random_tensor({n, r.n_qkv()}, 1));
@@ -521,20 +528,27 @@ OpCases delta_rule_cases() {
       return results;
     };
     OpCase& c = cases.emplace_back(
-        fmt::format("{} with {} of {} heads of {} x {}{}", fmt::join(lengths, ", "), n_head_k,
-                    n_head, d_k, d_v, in_pieces ? " in pieces" : ""),
+        fmt::format("{} with {} of {} heads of {} x {}{}{}{}{}", fmt::join(lengths, ", "), n_head_k,
+                    n_head, d_k, d_v, in_pieces ? " in pieces" : "",
+                    by_channel ? " by channel" : "",
+                    strength > 1.0f ? fmt::format(" decays {}", strength) : "",
+                    log_floor < 0.0f ? " with a floor" : ""),
         run, Bound::of_norm(2e-6));
     if (sum(lengths) * n_head * d_k * d_v > 300'000) c.only_fast();
   };
   add({1}, 1, 1, 1, 1);
-  for (const bool in_pieces : {false, true}) {
-    for (const int64_t n : {2, 3, 4, 5, 9}) add({n}, 2, 4, 16, 32, in_pieces);
-    add({1, 1, 1}, 2, 2, 24, 40, in_pieces);  // a decode step
-    add({7, 1, 2}, 1, 3, 7, 51, in_pieces);
-    add({70, 129}, 2, 4, 64, 48, in_pieces);
+  for (const bool by_channel : {false, true}) {
+    for (const bool in_pieces : {false, true}) {
+      for (const int64_t n : {2, 3, 4, 5, 9}) add({n}, 2, 4, 16, 32, in_pieces, by_channel);
+      add({1, 1, 1}, 2, 2, 24, 40, in_pieces, by_channel);  // a decode step
+      add({7, 1, 2}, 1, 3, 7, 51, in_pieces, by_channel);
+      add({70, 129}, 2, 4, 64, 48, in_pieces, by_channel);
+    }
+    add({130}, 2, 4, 128, 128, false, by_channel);
+    add({1, 1}, 8, 16, 128, 128, false, by_channel);
+    add({70, 3}, 2, 4, 32, 24, false, by_channel, 60.0f);
+    add({1, 9}, 2, 4, 24, 40, true, by_channel, 1.0f, -5.0f);
   }
-  add({130}, 2, 4, 128, 128);
-  add({1, 1}, 8, 16, 128, 128);
   return cases;
 }
 

@@ -179,6 +179,29 @@ TEST_F(RefOps, DeltaRuleForgetsAndCorrects) {
   EXPECT_TRUE(all_close(after.values(), {3.775f, 6.7f}, kRounded));
 }
 
+TEST_F(RefOps, DeltaRuleForgetsEachChannelAtItsOwnPace) {
+  // as above; softplus(0) = ln 2 halves the first row of the state, softplus(ln 3) = 2 ln 2
+  // quarters the second one
+  const TestTensor qkv({1, 5}, Values{2, 0, 3, 4, 10});
+  const TestTensor decay({1, 2}, Values{0, 0}), bias({2}, Values{0, std::log(3.0f)});
+  const TestTensor zero({1, 1}), rate({1}, Values{-1}), out({1, 1, 1});
+  const TestTensor before({1, 2}, Values{10, 20}), after({1, 2});
+  const SequenceRows rows[] = {{0, 1, before.view().at<void>(0), after.view().at<void>(0)}};
+  ops::delta_rule(*backend_, {.qkv = qkv,
+                              .decay = decay,
+                              .beta = zero,
+                              .rate = rate,
+                              .decay_bias = bias,
+                              .n_head_k = 1,
+                              .d_k = 2,
+                              .eps = 0.0f,
+                              .sequences = rows,
+                              .out = out});
+  // (5, 5) holds 7 for the key, so half of 3 is added to it: (5.9, 6.2)
+  EXPECT_TRUE(all_close(out.values(), {5.9f * std::sqrt(0.5f)}, kRounded));
+  EXPECT_TRUE(all_close(after.values(), {5.9f, 6.2f}, kRounded));
+}
+
 TEST_F(RefOps, ProjectAddsBiasAndAccumulates) {
   const TestTensor x({2, 2}, Values{1, 2, 0, -1});
   const TestTensor w({3, 2}, Values{3, 4, 5, 6, 7, 8});

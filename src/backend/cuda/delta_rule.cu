@@ -2,7 +2,8 @@
 // Op delta_rule: linear attention with a state that forgets (backend/ops.def). One block computes a
 // head of a sequence, token by token, each thread some columns of the head's state. The state passes
 // through the caches three times for each token. Floor: the state read and written once for each
-// sequence, and 3 d_k d_v multiplications and additions for each token and head.
+// sequence, and 3 d_k d_v multiplications and additions for each token and head. Where each row of
+// the state has a decay of its own, the block computes these once for each token.
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/ptx.cuh"
@@ -20,7 +21,7 @@ struct DeltaArguments {
   float* out;
   int64_t n_head, n_head_k, d_k, d_v, n_qkv;
   bool keys_take_turns;
-  float eps;
+  float log_floor, eps;
 };
 
 /// to = x / sqrt(|x|^2 + eps) * scale, by all threads of the block.
@@ -38,12 +39,22 @@ __device__ __forceinline__ void normalize_into(const float* x, int64_t n, float 
   for (int64_t i = threadIdx.x; i < n; i += kDeltaThreads) to[i] = x[i] * factor;
 }
 
-// blockIdx.x: the head, blockIdx.y: the sequence. Shared memory: the token's query and key.
+/// DeltaRule's decay: of x = decay + bias.
+__device__ __forceinline__ float decay_of(float rate, float log_floor, float x) {
+  if (log_floor < 0.0f) return expf(log_floor / (1.0f + expf(-rate * x)));
+  const float softplus = x > 0.0f ? x + log1pf(expf(-x)) : log1pf(expf(x));
+  return expf(rate * softplus);
+}
+
+// blockIdx.x: the head, blockIdx.y: the sequence. Shared memory: the token's query and key, and
+// with kByChannel the decays of the state's rows.
+template <bool kByChannel>
 __global__ void __launch_bounds__(kDeltaThreads)
     delta_rule_kernel(DeltaArguments a, const SequenceRows* sequences) {
   __shared__ float sums[kDeltaThreads / kWarpSize];
   auto* const q = reinterpret_cast<float*>(dynamic_shared());
   float* const k = q + a.d_k;
+  float* const decays = k + a.d_k;
   ptx::let_next_kernel_start();
   ptx::wait_for_earlier_kernels();
   const SequenceRows rows = sequences[blockIdx.y];
@@ -58,17 +69,30 @@ __global__ void __launch_bounds__(kDeltaThreads)
     const float* const v = row + 2 * a.n_head_k * a.d_k + head * a.d_v;
     normalize_into(row + key_head * a.d_k, a.d_k, a.eps, scale, q, sums);
     normalize_into(row + (a.n_head_k + key_head) * a.d_k, a.d_k, a.eps, 1.0f, k, sums);
+    if constexpr (kByChannel) {  // the decays of the token before have been read
+      const float* const x = a.decay + (t * a.n_head + head) * a.d_k;
+      for (int64_t i = threadIdx.x; i < a.d_k; i += kDeltaThreads) {
+        decays[i] = decay_of(a.rate[head], a.log_floor, x[i] + a.decay_bias[head * a.d_k + i]);
+      }
+    }
     __syncthreads();
-    const float x = a.decay[t * a.n_head + head] + a.decay_bias[head];
-    const float softplus = x > 0.0f ? x + log1pf(expf(-x)) : log1pf(expf(x));
-    const float decay = expf(a.rate[head] * softplus);
+    float decay = 1.0f;
+    if constexpr (!kByChannel) {
+      decay = decay_of(a.rate[head], a.log_floor, a.decay[t * a.n_head + head] + a.decay_bias[head]);
+    }
     const float beta = 1.0f / (1.0f + expf(-a.beta[t * a.n_head + head]));
     for (int64_t j = threadIdx.x; j < a.d_v; j += kDeltaThreads) {
       float held = 0.0f, read = 0.0f;
-      for (int64_t i = 0; i < a.d_k; ++i) held += k[i] * from[i * a.d_v + j];
-      const float update = beta * (v[j] - decay * held);
       for (int64_t i = 0; i < a.d_k; ++i) {
-        const float s = decay * from[i * a.d_v + j] + k[i] * update;
+        if constexpr (kByChannel) {
+          held += k[i] * (decays[i] * from[i * a.d_v + j]);
+        } else {
+          held += k[i] * from[i * a.d_v + j];
+        }
+      }
+      const float update = beta * (v[j] - (kByChannel ? held : decay * held));
+      for (int64_t i = 0; i < a.d_k; ++i) {
+        const float s = (kByChannel ? decays[i] : decay) * from[i * a.d_v + j] + k[i] * update;
         to[i * a.d_v + j] = s;
         read += q[i] * s;
       }
@@ -96,12 +120,19 @@ void delta_rule(Context& ctx, const DeltaRule& r) {
                                     .d_v = r.d_v(),
                                     .n_qkv = r.n_qkv(),
                                     .keys_take_turns = r.keys_take_turns,
+                                    .log_floor = r.log_floor,
                                     .eps = r.eps};
   const SequenceRows* const all = ctx.put(r.sequences);
   for (size_t begin = 0; begin < r.sequences.size();) {
     const size_t n = count_independent(r.sequences.subspan(begin));
-    const Grid grid{dim3(r.n_head(), n), dim3(kDeltaThreads), 2 * r.d_k * sizeof(float)};
-    start_early(ctx, grid, delta_rule_kernel, arguments, all + begin);
+    const bool by_channel = r.n_decay() > 1;
+    const Grid grid{dim3(r.n_head(), n), dim3(kDeltaThreads),
+                    (by_channel ? 3 : 2) * r.d_k * sizeof(float)};
+    if (by_channel) {
+      start_early(ctx, grid, delta_rule_kernel<true>, arguments, all + begin);
+    } else {
+      start_early(ctx, grid, delta_rule_kernel<false>, arguments, all + begin);
+    }
     begin += n;
   }
 }

@@ -63,15 +63,21 @@ void apply_delta_rule(const DeltaRule& r, int64_t h, int64_t t, std::vector<doub
   const std::vector<double> q = unit({row + at, row + at + d_k}, r.eps);
   const std::vector<double> k = unit({keys + at, keys + at + d_k}, r.eps);
   const double beta = sigmoid(*r.beta.at<const float>(t, h));
-  const double decay = std::exp(*r.rate.at<const float>(h) *
-                                softplus(*r.decay.at<const float>(t, h) +
-                                         static_cast<double>(*r.decay_bias.at<const float>(h))));
+  std::vector<double> decay;  // of each row of S
+  for (int64_t i = 0; i < d_k; ++i) {
+    const int64_t channel = h * r.n_decay() + (r.n_decay() > 1 ? i : 0);
+    const double x = *r.decay.at<const float>(t, channel) +
+                     static_cast<double>(*r.decay_bias.at<const float>(channel));
+    const double rate = *r.rate.at<const float>(h);
+    decay.push_back(
+        std::exp(r.log_floor < 0.0f ? r.log_floor * sigmoid(rate * x) : rate * softplus(x)));
+  }
   for (int64_t j = 0; j < d_v; ++j) {
     double held = 0.0, out = 0.0;
-    for (int64_t i = 0; i < d_k; ++i) held += decay * s[i * d_v + j] * k[i];
+    for (int64_t i = 0; i < d_k; ++i) held += decay[i] * s[i * d_v + j] * k[i];
     for (int64_t i = 0; i < d_k; ++i) {
       double& value = s[i * d_v + j];
-      value = decay * value + k[i] * beta * (v[j] - held);
+      value = decay[i] * value + k[i] * beta * (v[j] - held);
       out += value * q[i];
     }
     *r.out.at<float>(t, h, j) = static_cast<float>(out / std::sqrt(static_cast<double>(d_k)));
