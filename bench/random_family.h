@@ -81,6 +81,14 @@ struct RandomFamily {
     bool joined_gates = false;         // ssm_ba, else ssm_beta and ssm_alpha
   };
   DeltaNet delta_net = {};
+  /// Kimi Delta Attention in all but every fourth layer, with n_head heads.
+  struct KimiDelta {
+    int64_t head_dim = 0;  // of keys and of values; 0: no such layers
+    int64_t conv_kernel = 4;
+    bool joined_qkv = false;  // one matrix for queries, keys and values
+    double log_floor = 0.0;   // below 0: of the decays; these and gates have one matrix each
+  };
+  KimiDelta kimi_delta = {};
   /// Mixers of Mamba-2 in the layers that have an M in `pattern`. There * is attention, + both side
   /// by side and, if each layer is only one part (`parts_apart`), - a feed-forward network.
   struct Mamba2 {
@@ -91,8 +99,8 @@ struct RandomFamily {
     bool normed = true;  // ssm_norm
   };
   Mamba2 mamba2 = {};
-  /// Multi-head latent attention in all layers. n_rot is the rotated part of a head's key; head_dim
-  /// says nothing then.
+  /// Multi-head latent attention in all layers, or in those without Kimi Delta Attention. n_rot is
+  /// the part of a key that all heads share; head_dim says nothing then.
   struct Latent {
     int64_t rank = 0;                      // 0: no such layers
     int64_t q_rank = 0;                    // 0: queries are made of n_embd values

@@ -118,7 +118,19 @@ void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
   const auto key = [&](std::string_view name) { return f.architecture + "." + std::string(name); };
   meta.u32(key("attention.kv_lora_rank"), l.rank);
   meta.u32(key("attention.q_lora_rank"), l.q_rank);
-  meta.u32(key("attention.head_count_kv"), l.joined ? s.n_head : 1);
+  if (f.kimi_delta.head_dim > 0) {
+    std::vector<int32_t> heads;
+    for (int64_t il = 0; il < s.n_layer; ++il) heads.push_back(has_kimi_delta(f, il) ? 0 : 1);
+    meta.array(key("attention.head_count_kv"), 5, heads);
+    meta.u32(key("kda.head_dim"), f.kimi_delta.head_dim);
+    meta.u32(key("ssm.conv_kernel"), f.kimi_delta.conv_kernel);
+    if (f.kimi_delta.log_floor < 0) {
+      meta.boolean(key("kda.safe_gate"), true);
+      meta.f32(key("kda.gate_lower_bound"), f.kimi_delta.log_floor);
+    }
+  } else {
+    meta.u32(key("attention.head_count_kv"), l.joined ? s.n_head : 1);
+  }
   meta.u32(key("attention.key_length"), (l.joined ? l.n_unrotated : l.rank) + f.n_rot);
   meta.u32(key("attention.value_length"), l.joined ? l.n_value : l.rank);
   if (!l.joined) {

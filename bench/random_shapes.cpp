@@ -138,6 +138,21 @@ RandomFamily deepseek2_lite() {
                    {"rope.scaling.yarn_log_multiplier", 0.0707}}};
 }
 
+RandomFamily kimi_linear(int64_t n_expert) {
+  return {.architecture = "kimi-linear",
+          .n_rot = 64,
+          .own_output = true,
+          .n_expert = n_expert,
+          .n_expert_used = 8,
+          .choice_bias = true,
+          .n_ff_dense = 9216,
+          .n_dense_layers = 1,
+          .n_ff_shared = 1024,
+          .kimi_delta = {.head_dim = 128},
+          .latent = {.rank = 512, .n_unrotated = 128, .n_value = 128},
+          .keys = {{"expert_gating_func", int64_t{2}}, {"expert_weights_scale", 2.446}}};
+}
+
 const std::vector<NamedShape>& shapes() {
   // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
   static const std::vector<NamedShape> all = {
@@ -168,6 +183,9 @@ const std::vector<NamedShape>& shapes() {
       // V2-Lite's, fewer layers
       {"deepseek2-lite-3b", {2048, 8, 16, 1, 192, 1408, 32000, 1e4, deepseek2_lite()}},
       {"deepseek2-lite-16b", {2048, 27, 16, 1, 192, 1408, 102400, 1e4, deepseek2_lite()}},
+      // 48B's, fewer layers and experts
+      {"kimi-linear-2b", {2304, 8, 32, 1, 192, 1024, 32000, 1e4, kimi_linear(32)}},
+      {"kimi-linear-48b", {2304, 27, 32, 1, 192, 1024, 163840, 1e4, kimi_linear(256)}},
       {"phi3-mini", {3072, 32, 32, 32, 96, 8192, 32064, 1e4, phi3()}},
   };
   return all;

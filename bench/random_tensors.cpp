@@ -70,6 +70,8 @@ class Planner {
       add_short_conv(blk, g);
     } else if (has_delta_net(f_, il)) {
       add_delta_net(blk, g);
+    } else if (has_kimi_delta(f_, il)) {
+      add_kimi_delta(blk, g);
     } else if (scan_letter(f_, il) == 'M') {
       add_mamba2(blk, g);
     } else if (scan_letter(f_, il) == '+') {
@@ -243,6 +245,32 @@ class Planner {
     matrix(blk + "ssm_out", n, n_values, g.attention_output);
   }
 
+  void add_kimi_delta(const std::string& blk, const RandomGains& g) {
+    const RandomFamily::KimiDelta& kda = f_.kimi_delta;
+    const int64_t n = s_.n_embd, d = kda.head_dim, n_all = s_.n_head * d;
+    if (kda.joined_qkv) {
+      matrix(blk + "attn_qkv", 3 * n_all, n, g.qkv);
+    } else {
+      for (const char* name : {"attn_q", "attn_k", "attn_v"}) matrix(blk + name, n_all, n, g.qkv);
+    }
+    for (const char* name : {"ssm_conv1d_q", "ssm_conv1d_k", "ssm_conv1d_v"}) {
+      matrix(blk + name, 1, kda.conv_kernel, g.attention_output, false, DType::f32, n_all);
+    }
+    matrix(blk + "ssm_beta", s_.n_head, n, g.delta_gates);
+    for (const char* name : {"ssm_f", "ssm_g"}) {
+      const bool low_rank = kda.log_floor == 0.0;
+      matrix(blk + name + "_a", low_rank ? d : n_all, n, g.qkv);
+      if (low_rank) matrix(blk + name + "_b", n_all, d, g.qkv);
+    }
+    const float rate = o_.gains ? g.delta_rate : 1.0f;
+    add({blk + "ssm_a", DType::f32, s_.n_head, 1, false, kda.log_floor < 0 ? 2 * rate : -rate,
+         rate / 4});
+    bias(blk + "ssm_dt", n_all);
+    add({blk + "ssm_norm.weight", DType::f32, 1, d, true, 1.0f,
+         o_.gains ? g.norm : o_.norm_stddev});
+    matrix(blk + "attn_output", n, n_all, g.attention_output);
+  }
+
   void add_short_conv(const std::string& blk, const RandomGains& g) {
     const int64_t n = s_.n_embd;
     matrix(blk + "shortconv.in_proj", 3 * n, n, g.qkv);
@@ -271,6 +299,7 @@ class Planner {
       matrix(blk + "attn_k_b", l.rank, l.n_unrotated, key_gain, false, {}, s_.n_head);
       matrix(blk + "attn_v_b", l.n_value, l.rank, g.qkv, false, {}, s_.n_head);
     }
+    if (f_.head_gates) matrix(blk + "attn_gate", s_.n_head, s_.n_embd, g.qkv);
     matrix(blk + "attn_output", s_.n_embd, s_.n_head * l.n_value, g.attention_output);
   }
 
@@ -414,6 +443,11 @@ class Planner {
 };
 
 }  // namespace
+
+bool has_kimi_delta(const RandomFamily& family, int64_t il) {
+  constexpr int64_t kInterval = 4;
+  return family.kimi_delta.head_dim > 0 && (il + 1) % kInterval != 0;
+}
 
 bool has_short_conv(const RandomFamily& family, int64_t il) {
   const std::vector<int64_t>& layers = family.attention_layers;

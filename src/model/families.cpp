@@ -10,6 +10,7 @@
 #include "model/families/dense.h"
 #include "model/families/gemma3n.h"
 #include "model/families/gemma4.h"
+#include "model/families/kimi_linear.h"
 #include "model/families/lfm2.h"
 #include "model/families/mamba2_hybrids.h"
 #include "model/families/mixtures.h"
@@ -304,6 +305,27 @@ constexpr std::array kOthers = {
            .own_keys = kDeepseek2Keys,
            .experts = ExpertLayers::always,
            .experts_normalized = false},
+
+    Family{.name = "kimi-linear",
+           .models = "Kimi Linear",
+           .make_layers = make_kimi_linear_layers,
+           .own_keys = kKimiLinearKeys,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_counted,
+           .choice_bias = Presence::required,
+           .expert_score = ExpertScore::sigmoid,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "bailingmoe3",
+           .models = "Ling 3",
+           .make_layers = make_bailingmoe3_layers,
+           .own_keys = kBailingmoe3Keys,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_counted,
+           .choice_bias = Presence::required,
+           .expert_score = ExpertScore::sigmoid,
+           .experts_normalized = false,
+           .limits_gates = true},
 
     Family{
         .name = "internlm2", .models = "InternLM 2 and 2.5", .shared_output = SharedOutput::never},

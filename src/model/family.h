@@ -29,6 +29,7 @@ enum class TokenMixerKind {
   attention,
   short_conv,  // a short convolution with gates, which remembers the last inputs
   delta_net,   // linear attention by the gated delta rule, which remembers a matrix for each head
+  kimi_delta,  // the same with a decay for each channel of a head's keys
   latent,      // attention whose heads share one compressed row for each token
   mamba2,      // a scan of a state for each head, which each token lets decay and adds to
   attention_and_mamba2,  // both side by side

@@ -23,12 +23,16 @@ struct PolicyLayer {
   int n_layer = 0;
 };
 
-/// Sizes of linear attention by the gated delta rule (DeltaRule).
+/// Sizes of linear attention by the gated delta rule (DeltaRule), as DeltaNetMixer and
+/// KimiDeltaMixer compute it.
 struct DeltaNetSpec {
   int64_t n_head_k = 0;          // of queries and keys; divides n_head
   int64_t n_head = 0;            // of values
   int64_t d_k = 0, d_v = 0;      // of a key, of a value
   bool keys_take_turns = false;  // DeltaRule::keys_take_turns
+  // of KimiDeltaMixer
+  bool low_rank = true;    // whether decays and gates are made by two matrices each
+  float log_floor = 0.0f;  // DeltaRule::log_floor
 
   /// Values of a token's queries, keys and values.
   int64_t n_qkv() const { return 2 * n_head_k * d_k + n_head * d_v; }
@@ -57,14 +61,18 @@ struct LayerFactors {
 };
 
 /// Sizes of multi-head latent attention (LatentAttention). Its state has one head, whose rows are
-/// the rotated part of the keys, and then `rank` values of which all heads make their keys and
-/// values.
+/// the part of the keys that all heads share, and then `rank` values of which each head makes the
+/// rest of its keys, and its values.
 struct LatentSpec {
-  int64_t rank = 0;         // head_dim_v of the state
-  int64_t n_unrotated = 0;  // values of a head's key that are made of these
-  int64_t n_value = 0;      // of a head's value
-  int64_t q_rank = 0;       // values of which all queries are made; 0: they are made of n_embd ones
-  bool joined = false;      // whether the file has one matrix for keys and values of all heads
+  int64_t rank = 0;      // head_dim_v of the state
+  int64_t n_shared = 0;  // values of a key that all heads share; rotated if the layer rotates
+  int64_t n_own = 0;     // values of a head's key that are made of `rank` ones
+  int64_t n_value = 0;   // of a head's value
+  int64_t q_rank = 0;    // values of which all queries are made; 0: they are made of n_embd ones
+  bool joined = false;   // whether the file has one matrix for keys and values of all heads
+  bool gated = false;    // whether what each head gives has a gate, attn_gate
+
+  int64_t n_key() const { return n_shared + n_own; }
 };
 
 /// The numbers of ops::xielu.

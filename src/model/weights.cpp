@@ -37,6 +37,14 @@ bool may_have_scale(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), own) != std::end(kNames);
 }
 
+/// Whether t is [n_rows, n], but for further dimensions of size 1 before the last one.
+bool has_rows(const Tensor& t, int64_t n_rows, int64_t n) {
+  if (t.rank == 2) return t.shape[0] == n_rows && t.shape[1] == n;
+  const auto end = t.shape.begin() + t.rank - 1;
+  return t.rank > 2 && t.n_cols() == n && std::find(t.shape.begin(), end, n_rows) != end &&
+         t.numel() == n_rows * n;
+}
+
 }  // namespace
 
 bool WeightLoader::has(const std::string& tensor_name) const {
@@ -117,7 +125,7 @@ Tensor WeightLoader::vectors(const std::string& name, int64_t n_rows, int64_t n,
                              Presence presence) {
   const GgufTensor* t = find(name, presence);
   if (t == nullptr) return {};
-  if (t->tensor.rank != 2 || t->tensor.shape[0] != n_rows || t->tensor.shape[1] != n) {
+  if (!has_rows(t->tensor, n_rows, n)) {
     fail_shape(file_, name, shape_of({n_rows, n}), t->tensor);
   }
   return as_f32(*t).reshaped({n_rows, n});
@@ -171,6 +179,20 @@ Tensor WeightLoader::scaled(const Tensor& w, std::span<const RowsFactor> factors
     begin += n_rows;
   }
   SNAPKV_CHECK(begin == w.shape[0]);
+  return out;
+}
+
+Tensor WeightLoader::stacked(std::span<const Tensor> parts) {
+  const int64_t n = parts.front().shape[1];
+  int64_t n_rows = 0;
+  for (const Tensor& part : parts) n_rows += part.shape[0];
+  owned_.push_back(Buffer::host(n_rows * n * sizeof(float), "weights"));
+  const Tensor out = owned_.back().view(DType::f32, {n_rows, n});
+  float* to = out.at<float>(0);
+  for (const Tensor& part : parts) {
+    SNAPKV_CHECK(part.dtype == DType::f32 && part.shape[1] == n);
+    to = std::copy_n(part.at<const float>(0), part.numel(), to);
+  }
   return out;
 }
 

@@ -53,7 +53,7 @@ class WeightLoader {
   Tensor vector(const std::string& name, int64_t n);
   /// Empty if the tensor is optional and not in the file.
   Tensor vector(const std::string& name, int64_t n, Presence presence);
-  /// Same for n_rows vectors: [n_rows, n] f32.
+  /// Same for n_rows vectors: [n_rows, n] f32. The tensor may have more dimensions, of size 1.
   Tensor vectors(const std::string& name, int64_t n_rows, int64_t n, Presence presence);
   /// [n_in, n_out] of a matrix [n_out, n_in]: in its type, or in f16 if that is a block type.
   Tensor transposed(const Tensor& w);
@@ -64,6 +64,8 @@ class WeightLoader {
     float factor = 1.0f;
   };
   Tensor scaled(const Tensor& w, std::span<const RowsFactor> factors);
+  /// Rows [n_rows, n] f32 of several tensors, one after the other.
+  Tensor stacked(std::span<const Tensor> parts);
   /// [n] f32, all 1: of a norm without weights.
   Tensor ones(int64_t n);
   /// Throws Error{kBadModel} that says what is wrong with a tensor: "has type ...".

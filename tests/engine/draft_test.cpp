@@ -198,7 +198,7 @@ TEST_P(StepTest, AnswersOfABatchGuessLess) {
 INSTANTIATE_TEST_SUITE_P(Kinds, StepTest,
                          testing::Values("llama-linear", "gemma3", "llama4-chunks", "gemma4-e",
                                          "lfm2", "qwen35", "nemotron_h", "falcon-h1", "deepseek2",
-                                         "qwen3moe", "gpt-oss", "gpt2"));
+                                         "kimi-linear", "qwen3moe", "gpt-oss", "gpt2"));
 
 // ---------------------------------------------------------------- options of sessions
 

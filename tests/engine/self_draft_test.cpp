@@ -95,7 +95,7 @@ TEST_P(SelfDraftKindTest, GuessesLeaveNoTrace) {
 INSTANTIATE_TEST_SUITE_P(Kinds, SelfDraftKindTest,
                          testing::Values("llama-linear", "gemma3", "llama4-chunks", "gemma4-e",
                                          "lfm2", "qwen35", "nemotron_h", "falcon-h1", "deepseek2",
-                                         "qwen3moe", "gpt-oss"));
+                                         "kimi-linear", "qwen3moe", "gpt-oss"));
 
 class SelfDraftTest : public testing::Test {
  protected:

@@ -83,7 +83,7 @@ class Expanded {
       : file_(file), layer_(layer), sizes_(layer.latent), eps_(eps) {}
 
   void run(const Rows& x) {
-    const int64_t n_key = sizes_.n_unrotated, n_rot = layer_.rotation.n_rot;
+    const int64_t n_key = sizes_.n_own, n_rot = sizes_.n_shared;
     for (int64_t t = 0; t < std::ssize(x); ++t) {
       Row q = sizes_.q_rank > 0 ? multiply("attn_q_b", normed("attn_q_a_norm",
                                                               multiply("attn_q_a", x[t])))
@@ -143,7 +143,7 @@ class Expanded {
   }
   /// K_h c or V_h c.
   Row of_head(int64_t h, const Row& c, bool key) const {
-    const int64_t n_key = sizes_.n_unrotated, n_value = sizes_.n_value, rank = sizes_.rank;
+    const int64_t n_key = sizes_.n_own, n_value = sizes_.n_value, rank = sizes_.rank;
     const bool joined = file_.find_tensor("blk.0.attn_kv_b.weight") != nullptr;
     Row out(key ? n_key : n_value);
     for (int64_t i = 0; i < std::ssize(out); ++i) {
@@ -162,7 +162,7 @@ class Expanded {
   }
   /// The output of token t, which sees the tokens so far.
   void attend(const Row& q, int64_t t) {
-    const int64_t width = sizes_.n_unrotated + layer_.rotation.n_rot;
+    const int64_t width = sizes_.n_key();
     Row heads;
     Rows all;
     for (int64_t h = 0; h < layer_.n_head; ++h) {

@@ -127,7 +127,7 @@ TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
     uint32_t value;
     const char* meaning;
   } cases[] = {{"llama", "expert_shared_count", 8, "experts that every token passes"},
-               {"kimi-linear", "attention.kv_lora_rank", 512, "multi-head latent attention"},
+               {"minicpm3", "attention.kv_lora_rank", 512, "multi-head latent attention"},
                {"mamba", "ssm.state_size", 16, "recurrent"},
                {"rwkv7", "wkv.head_size", 64, "recurrent"},
                {"gemma3", "attention.shared_kv_layers", 15, "share keys and values"}};
@@ -279,6 +279,72 @@ TEST(ModelTest, SizesOfMamba2MixersAreChecked) {
   expect_mentions(load_error(both), {"blk.0.ssm_in.weight", "missing"});
   both.metadata.erase("falcon-h1.ssm.time_step_rank");
   expect_mentions(load_error(both), {"falcon-h1.ssm.time_step_rank"});
+}
+
+TEST(ModelTest, SizesOfKimiLinearAreChecked) {
+  const auto file = [] {
+    TinyFile tiny = file_of("kimi-linear");
+    const auto set = [&](const char* name, auto value) {
+      tiny.set(std::string("kimi-linear.") + name, value);
+    };
+    set("block_count", uint32_t{4});
+    set("attention.head_count_kv", std::vector<int32_t>{0, 0, 0, 1});
+    set("attention.kv_lora_rank", uint32_t{32});
+    set("attention.key_length_mla", uint32_t{16});
+    set("attention.value_length_mla", uint32_t{8});
+    set("rope.dimension_count", uint32_t{8});
+    set("kda.head_dim", uint32_t{8});
+    set("ssm.conv_kernel", uint32_t{4});
+    set("expert_count", uint32_t{4});
+    set("expert_used_count", uint32_t{2});
+    set("expert_feed_forward_length", uint32_t{16});
+    set("leading_dense_block_count", uint32_t{1});
+    tiny.tensors["output.weight"] = {259, 32};
+    tiny.tensors["blk.0.attn_k.weight"] = tiny.tensors["blk.0.attn_v.weight"] = {32, 32};
+    return tiny;
+  };
+  expect_mentions(load_error(file()), {"blk.0.ssm_beta.weight", "missing"});
+  const auto refused = [&](const char* name, auto value, std::initializer_list<const char*> words) {
+    TinyFile changed = file();
+    changed.set(std::string("kimi-linear.") + name, value);
+    const std::string message = load_error(changed);
+    expect_mentions(message, {name});
+    expect_mentions(message, words);
+  };
+  using Ints = std::vector<int32_t>;
+  refused("ssm.conv_kernel", uint32_t{1}, {"between 2 and 16", "it is 1"});
+  refused("ssm.conv_kernel", uint32_t{17}, {"17"});
+  refused("kda.head_dim", uint32_t{0}, {"0"});
+  refused("kda.head_dim", uint32_t{1025}, {"1025"});
+  refused("attention.head_count_kv", Ints{0, 0, 0, 0}, {"none of 4 layers"});
+  refused("attention.head_count_kv", Ints{0, 1}, {"2 entries", "4 layers"});
+  refused("attention.head_count_kv", Ints{0, 0, 0, -1}, {"between 0 and 4096"});
+  refused("attention.kv_lora_rank", uint32_t{40}, {"40", "multiples of 32"});
+  refused("rope.dimension_count", uint32_t{16}, {"16", "the width of a query, 16"});
+  refused("rope.dimension_count", uint32_t{4}, {"4", "multiples of 32 and of 8"});
+  refused("expert_count", uint32_t{0}, {"the number of experts"});
+  refused("leading_dense_block_count", uint32_t{4}, {"less than 4"});
+  for (const char* name :
+       {"kda.head_dim", "ssm.conv_kernel", "attention.kv_lora_rank", "attention.key_length_mla",
+        "attention.value_length_mla", "attention.head_count_kv"}) {
+    TinyFile without = file();
+    without.metadata.erase(std::string("kimi-linear.") + name);
+    expect_mentions(load_error(without), {name});
+  }
+}
+
+TEST(ModelTest, FloorsOfDecaysAreChecked) {
+  const auto refused = [](double floor, std::initializer_list<std::string_view> words) {
+    FamilyModel m = *std::find_if(family_models().begin(), family_models().end(),
+                                  [](const FamilyModel& f) { return f.name == "bailingmoe3"; });
+    m.shape.family.kimi_delta.log_floor = floor;
+    const TempDir folder;
+    const std::string path = folder / "model.gguf";
+    write_random_model(path, m.shape, m.options);
+    expect_error(ErrorCode::kBadModel, words, [&] { Model::load({.path = path}); });
+  };
+  refused(-1e-6, {"kda.gate_lower_bound", "-1000 to -0.001"});
+  refused(-1e6, {"kda.gate_lower_bound", "-1000000", "-1000 to -0.001"});
 }
 
 TEST(ModelTest, WhichLayersHaveAttentionIsChecked) {
@@ -451,7 +517,8 @@ bool may_be_missing(const Family& f, const std::string& name) {
 /// The name in the message where a tensor is missing: what it is in files that have several tensors
 /// in its place. Missing long factors are reported for the short ones.
 std::string missed_instead(const RandomFamily& family, const std::string& name) {
-  if (family.fused_qkv && name.ends_with("attn_qkv.weight")) return "attn_q.";
+  const bool joined = family.fused_qkv || family.kimi_delta.joined_qkv;
+  if (joined && name.ends_with("attn_qkv.weight")) return "attn_q.";
   if (name.ends_with("ssm_ba.weight")) return "ssm_beta.";
   // a layer without a router is taken for one without experts
   const bool counts_routers = family.architecture == "mimo2" || family.architecture == "step35";

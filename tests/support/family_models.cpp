@@ -373,6 +373,42 @@ std::vector<FamilyModel> with_latent_attention() {
           model_of("deepseek2", shape_of(v3)), model_of("mistral4", shape_of(mistral4))};
 }
 
+/// Kimi Delta Attention in three of four layers, latent attention in the others; one model ends
+/// with the former, one with the latter.
+std::vector<FamilyModel> with_kimi_delta() {
+  RandomFamily five{.architecture = "kimi-linear",
+                    .n_rot = 16,
+                    .own_output = true,
+                    .n_expert = 12,
+                    .n_expert_used = 3,
+                    .choice_bias = true,
+                    .n_ff_dense = 160,
+                    .n_dense_layers = 1,
+                    .n_ff_shared = 2 * 96,
+                    .kimi_delta = {.head_dim = 24},
+                    .latent = {.rank = 32, .n_unrotated = 24, .n_value = 40},
+                    .keys = {{"expert_gating_func", int64_t{2}}, {"expert_weights_scale", 1.5}}};
+  RandomFamily four = five;
+  four.n_dense_layers = 2;
+  four.n_ff_shared = 96;
+  four.kimi_delta = {.head_dim = 8, .conv_kernel = 3, .joined_qkv = true};
+  four.latent = {.rank = 64, .n_unrotated = 16, .n_value = 24};
+  RandomFamily ling = five;
+  ling.architecture = "bailingmoe3";
+  ling.own_output = false;
+  ling.head_gates = true;
+  ling.n_expert = 16;
+  ling.n_expert_used = 4;
+  ling.kimi_delta.log_floor = -5.0;
+  ling.latent.q_rank = 40;
+  ling.keys = joined(five.keys, {{"expert_weights_norm", true},
+                                 {"expert_group_count", int64_t{4}},
+                                 {"expert_group_used_count", int64_t{2}}});
+  return {model_of("kimi-linear", shape_of(five, 5)),
+          model_of("kimi-linear-attn", shape_of(four, 4)),
+          model_of("bailingmoe3", shape_of(ling, 5))};
+}
+
 }  // namespace
 
 const std::vector<FamilyModel>& family_models() {
@@ -380,8 +416,8 @@ const std::vector<FamilyModel>& family_models() {
     std::vector<FamilyModel> all;
     for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), gemma4s(),
                         olmos(), with_layer_norms(), with_short_convolutions(), with_delta_rules(),
-                        with_latent_attention(), with_mamba2(), with_streams(), older_models(),
-                        more_dense_models(), more_mixtures()}) {
+                        with_latent_attention(), with_kimi_delta(), with_mamba2(), with_streams(),
+                        older_models(), more_dense_models(), more_mixtures()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

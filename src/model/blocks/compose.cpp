@@ -9,6 +9,7 @@
 #include "model/blocks/delta_net.h"
 #include "model/blocks/dense_ffn.h"
 #include "model/blocks/experts_ffn.h"
+#include "model/blocks/kimi_delta.h"
 #include "model/blocks/latent_attention.h"
 #include "model/blocks/linear_mixer.h"
 #include "model/blocks/mamba2.h"
@@ -44,6 +45,8 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
       return std::make_unique<LatentAttention>(context, loader);
     case TokenMixerKind::delta_net:
       return std::make_unique<DeltaNetMixer>(context, loader);
+    case TokenMixerKind::kimi_delta:
+      return std::make_unique<KimiDeltaMixer>(context, loader);
     case TokenMixerKind::mamba2:
       return std::make_unique<Mamba2Mixer>(context, loader);
     case TokenMixerKind::attention_and_mamba2:

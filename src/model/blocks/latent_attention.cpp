@@ -42,7 +42,7 @@ void project_heads(const Tensor& x, const std::vector<Weight>& heads, const Tens
 LatentAttention::LatentAttention(const BlockContext& context, LayerLoader& loader)
     : context_(context), layer_(loader.layer()), sizes_(layer_.latent) {
   const int64_t n_embd = loader.config().n_embd;
-  const int64_t n_q = layer_.n_head * (sizes_.n_unrotated + n_rot());
+  const int64_t n_q = layer_.n_head * (sizes_.n_own + n_shared());
   if (sizes_.q_rank > 0) {
     wq_down_ = loader.matrix("attn_q_a", sizes_.q_rank, n_embd);
     q_norm_.weight = loader.vector("attn_q_a_norm.weight", sizes_.q_rank, Presence::required);
@@ -50,9 +50,10 @@ LatentAttention::LatentAttention(const BlockContext& context, LayerLoader& loade
   } else {
     wq_ = loader.matrix("attn_q", n_q, n_embd);
   }
-  wkv_ = loader.matrix("attn_kv_a_mqa", sizes_.rank + n_rot(), n_embd);
+  wkv_ = loader.matrix("attn_kv_a_mqa", sizes_.rank + n_shared(), n_embd);
   latent_norm_.weight = loader.vector("attn_kv_a_norm.weight", sizes_.rank, Presence::required);
   load_heads(loader);
+  if (sizes_.gated) gate_ = loader.matrix("attn_gate", layer_.n_head, n_embd);
   out_ = {context, loader.matrix("attn_output", n_embd, layer_.n_head * sizes_.n_value), Norm()};
   plan_activations(context.activations);
 }
@@ -60,7 +61,7 @@ LatentAttention::LatentAttention(const BlockContext& context, LayerLoader& loade
 /// One matrix that makes the keys and values of all heads has of each head K_h, then V_h. Some
 /// files have both forms.
 void LatentAttention::load_heads(LayerLoader& loader) {
-  const int64_t n_head = layer_.n_head, n_key = sizes_.n_unrotated, n_value = sizes_.n_value;
+  const int64_t n_head = layer_.n_head, n_key = sizes_.n_own, n_value = sizes_.n_value;
   if (sizes_.joined) {
     const Weight both =
         loader.matrix("attn_kv_b", n_head * (n_key + n_value), sizes_.rank, Presence::optional);
@@ -87,23 +88,27 @@ void LatentAttention::plan_activations(ActivationPlan& plan) {
     q_down_ = plan.add("q's latent", sizes_.q_rank);
     q_normed_ = plan.add("q's normed latent", sizes_.q_rank, input);
   }
-  q_out_ = plan.add("heads' queries", n_head * (sizes_.n_unrotated + n_rot()));
-  unrotated_ = plan.add("heads' unrotated", sizes_.n_unrotated, input, of_heads);
-  rotated_ = plan.add("heads' rotated", n_rot(), f32, of_heads);
+  q_out_ = plan.add("heads' queries", n_head * (sizes_.n_own + n_shared()));
+  own_ = plan.add("heads' own", sizes_.n_own, input, of_heads);
+  shared_ = plan.add("heads' shared", n_shared(), f32, of_heads);
   absorbed_ = plan.add("heads' latent", rank, f32, of_heads);
-  q_ = plan.add_heads("q", n_head, n_rot() + rank);
-  kv_out_ = plan.add("key and latent", rank + n_rot());
+  q_ = plan.add_heads("q", n_head, n_shared() + rank);
+  kv_out_ = plan.add("key and latent", rank + n_shared());
   latent_ = plan.add("latent", rank);
-  key_rotated_ = plan.add("rotated key", n_rot());
-  row_ = plan.add_heads("k", 1, n_rot() + rank);
+  key_shared_ = plan.add("shared key", n_shared());
+  row_ = plan.add_heads("k", 1, n_shared() + rank);
   sums_ = plan.add_heads("latent sums", n_head, rank, input);
   head_sums_ = plan.add("heads' sums", rank, input, of_heads);
   head_values_ = plan.add("heads' values", sizes_.n_value, f32, of_heads);
+  if (gate_) {
+    gate_out_ = plan.add("output gate", n_head);
+    head_gates_ = plan.add("heads' gates", 1, f32, of_heads);
+  }
   attn_ = plan.add("attn", n_head * sizes_.n_value, input);
 }
 
 std::vector<const Weight*> LatentAttention::matrices() const {
-  std::vector<const Weight*> all = present({&wq_, &wq_down_, &wq_up_, &wkv_, &out_.w});
+  std::vector<const Weight*> all = present({&wq_, &wq_down_, &wq_up_, &wkv_, &gate_, &out_.w});
   for (const std::vector<Weight>* heads : {&keys_, &values_}) {
     for (const Weight& head : *heads) all.push_back(&head);
   }
@@ -136,20 +141,20 @@ void LatentAttention::run(const Tensor& normed, const LayerPass& pass) const {
   }
   const Tensor k = make_rows(kv_out, pass);
   Tensor v = k;  // the latent vectors within
-  v.data = k.at<float>(0) + n_rot();
+  v.data = k.at<float>(0) + n_shared();
   v.shape[2] = sizes_.rank;
   const Tensor sums = buffers.get(sums_, n_out);
   pass.attention->attend(make_queries(q, pass), k, v, sums);
-  if (n_out > 0) add_output(sums, pass);
+  if (n_out > 0) add_output(normed.slice(n - n_out, n), sums, pass);
 }
 
-/// The rows to remember, [n, 1, n_rot + rank].
+/// The rows to remember, [n, 1, n_shared + rank].
 Tensor LatentAttention::make_rows(const Tensor& projected, const LayerPass& pass) const {
   const int64_t n = projected.shape[0];
   const ActivationBuffer& buffers = *pass.buffers;
-  const Tensor latent = buffers.get(latent_, n), rotated = buffers.get(key_rotated_, n);
+  const Tensor latent = buffers.get(latent_, n), shared = buffers.get(key_shared_, n);
   const Tensor row = buffers.get(row_, n);
-  const Tensor in_file[] = {latent, rotated}, in_row[] = {rotated, latent};
+  const Tensor in_file[] = {latent, shared}, in_row[] = {shared, latent};
   ops::split(*pass.backend, projected, in_file);
   normalize(*pass.backend, context_.spec, latent_norm_, latent, latent);
   ops::join(*pass.backend, in_row, side_by_side(row));
@@ -157,23 +162,23 @@ Tensor LatentAttention::make_rows(const Tensor& projected, const LayerPass& pass
   return row;
 }
 
-/// The queries for such rows, [n, n_head, n_rot + rank]; projected [n, n_head * (n_unrotated +
-/// n_rot)].
+/// The queries for such rows, [n, n_head, n_shared + rank]; projected [n, n_head * (n_own +
+/// n_shared)].
 Tensor LatentAttention::make_queries(const Tensor& projected, const LayerPass& pass) const {
   const int64_t n = projected.shape[0], n_head = layer_.n_head;
   const ActivationBuffer& buffers = *pass.buffers;
-  const Tensor unrotated = buffers.get(unrotated_, n_head * n);
-  const Tensor rotated = buffers.get(rotated_, n_head * n);
+  const Tensor own = buffers.get(own_, n_head * n);
+  const Tensor shared = buffers.get(shared_, n_head * n);
   const Tensor absorbed = buffers.get(absorbed_, n_head * n), q = buffers.get(q_, n);
   if (n == 0) return q;
   std::vector<Tensor> in_file, in_row;
   for (int64_t h = 0; h < n_head; ++h) {
-    const Tensor rotated_part = rows_of_head(rotated, h, n_head);
-    in_file.insert(in_file.end(), {rows_of_head(unrotated, h, n_head), rotated_part});
-    in_row.insert(in_row.end(), {rotated_part, rows_of_head(absorbed, h, n_head)});
+    const Tensor shared_part = rows_of_head(shared, h, n_head);
+    in_file.insert(in_file.end(), {rows_of_head(own, h, n_head), shared_part});
+    in_row.insert(in_row.end(), {shared_part, rows_of_head(absorbed, h, n_head)});
   }
   ops::split(*pass.backend, projected, in_file);
-  project_heads(unrotated, keys_, absorbed, pass);
+  project_heads(own, keys_, absorbed, pass);
   ops::join(*pass.backend, in_row, side_by_side(q));
   const std::span<const int32_t> pos = pass.pos.last(n);
   ops::rope(*pass.backend, q, pos, context_.rotations.find(layer_.rotation, pass.n_ctx));
@@ -181,8 +186,25 @@ Tensor LatentAttention::make_queries(const Tensor& projected, const LayerPass& p
   return q;
 }
 
-/// sums [n_out, n_head, rank]: what each head's attention adds up.
-void LatentAttention::add_output(const Tensor& sums, const LayerPass& pass) const {
+/// values [n_head * n, n_value], of one head after the other, times sigmoid(Wgate normed).
+void LatentAttention::gate_heads(const Tensor& normed, const Tensor& values,
+                                 const LayerPass& pass) const {
+  const int64_t n = normed.shape[0], n_head = layer_.n_head;
+  const Tensor gates = pass.buffers->get(gate_out_, n);
+  const Tensor of_heads = pass.buffers->get(head_gates_, n_head * n);
+  const LinearCall call[] = {{&gate_, gates}};
+  pass.linear->apply(normed, call);
+  ops::activate(*pass.backend, Activation::sigmoid, gates, {}, gates);
+  std::vector<Tensor> parts;
+  for (int64_t h = 0; h < n_head; ++h) parts.push_back(rows_of_head(of_heads, h, n_head));
+  ops::split(*pass.backend, gates, parts);
+  ops::scale_rows(*pass.backend, values, of_heads);
+}
+
+/// normed: of the rows that are added to. sums [n_out, n_head, rank]: what each head's attention
+/// adds up.
+void LatentAttention::add_output(const Tensor& normed, const Tensor& sums,
+                                 const LayerPass& pass) const {
   const int64_t n = sums.shape[0], n_head = layer_.n_head;
   const ActivationBuffer& buffers = *pass.buffers;
   const Tensor head_sums = buffers.get(head_sums_, n_head * n);
@@ -194,6 +216,7 @@ void LatentAttention::add_output(const Tensor& sums, const LayerPass& pass) cons
   }
   ops::split(*pass.backend, side_by_side(sums), sum_parts);
   project_heads(head_sums, values_, values, pass);
+  if (gate_) gate_heads(normed, values, pass);
   ops::join(*pass.backend, value_parts, attn);
   const int64_t n_all = pass.x.shape[0];
   out_.add_to(pass.x.slice(n_all - n, n_all), attn, context_, pass);

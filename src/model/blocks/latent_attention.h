@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // LatentAttention: multi-head latent attention (arXiv 2405.04434, section 2.1). What is remembered
-// of a token is one row: a part of the key that all heads share and that is rotated, then the
+// of a token is one row: a part of the key that all heads share, rotated in most models, then the
 // normed latent vector c, of which each head would make the rest of its key, K_h c, and its value,
 // V_h c. As q . K_h c = K_h^T q . c, queries are taken into the latent space instead, heads attend
 // to the rows themselves, and V_h makes of each head's sum of latent vectors its sum of values.
@@ -32,34 +32,37 @@ class LatentAttention final : public TokenMixer {
                const LayerPass& pass) const;
   Tensor make_rows(const Tensor& projected, const LayerPass& pass) const;
   Tensor make_queries(const Tensor& projected, const LayerPass& pass) const;
-  void add_output(const Tensor& sums, const LayerPass& pass) const;
+  void gate_heads(const Tensor& normed, const Tensor& values, const LayerPass& pass) const;
+  void add_output(const Tensor& normed, const Tensor& sums, const LayerPass& pass) const;
 
-  int64_t n_rot() const { return layer_.rotation.n_rot; }
+  int64_t n_shared() const { return sizes_.n_shared; }
 
   const BlockContext& context_;
   const LayerSpec& layer_;
   const LatentSpec& sizes_;
-  Weight wq_;                  // [n_head * (n_unrotated + n_rot), n_embd], or with q_rank of two:
-  Weight wq_down_, wq_up_;     // [q_rank, n_embd], [n_head * (n_unrotated + n_rot), q_rank]
+  Weight wq_;                  // [n_head * (n_own + n_shared), n_embd], or with q_rank of two:
+  Weight wq_down_, wq_up_;     // [q_rank, n_embd], [n_head * (n_own + n_shared), q_rank]
   Norm q_norm_;                // [q_rank]
-  Weight wkv_;                 // [rank + n_rot, n_embd]
+  Weight wkv_;                 // [rank + n_shared, n_embd]
   Norm latent_norm_;           // [rank]
-  std::vector<Weight> keys_;   // [n_head] of [rank, n_unrotated]: K_h^T
+  std::vector<Weight> keys_;   // [n_head] of [rank, n_own]: K_h^T
   std::vector<Weight> values_;  // [n_head] of [n_value, rank]: V_h
   std::vector<Tensor> value_matrices_;  // the same
+  Weight gate_;                         // [n_head, n_embd], where heads have gates
   ResidualOutput out_;         // of n_head * n_value values
 
   ActivationTensor q_down_, q_normed_;      // [n, q_rank]
-  ActivationTensor q_out_;                  // [n, n_head * (n_unrotated + n_rot)]
-  ActivationTensor unrotated_, rotated_;    // [n_head * n, n_unrotated], [n_head * n, n_rot]
+  ActivationTensor q_out_;                  // [n, n_head * (n_own + n_shared)]
+  ActivationTensor own_, shared_;           // [n_head * n, n_own], [n_head * n, n_shared]
   ActivationTensor absorbed_;               // [n_head * n, rank]
-  ActivationTensor q_;                      // [n, n_head, n_rot + rank]
-  ActivationTensor kv_out_;                 // [n, rank + n_rot]
-  ActivationTensor latent_, key_rotated_;   // [n, rank], [n, n_rot]
-  ActivationTensor row_;                    // [n, 1, n_rot + rank]
+  ActivationTensor q_;                      // [n, n_head, n_shared + rank]
+  ActivationTensor kv_out_;                 // [n, rank + n_shared]
+  ActivationTensor latent_, key_shared_;    // [n, rank], [n, n_shared]
+  ActivationTensor row_;                    // [n, 1, n_shared + rank]
   ActivationTensor sums_;                   // [n, n_head, rank]
   ActivationTensor head_sums_;              // [n_head * n, rank]
   ActivationTensor head_values_;            // [n_head * n, n_value]
+  ActivationTensor gate_out_, head_gates_;  // [n, n_head], [n_head * n, 1]
   ActivationTensor attn_;                   // [n, n_head * n_value]
 };
 

@@ -52,6 +52,10 @@ class LayerLoader {
   Tensor scaled(const Tensor& w, std::initializer_list<WeightLoader::RowsFactor> factors) {
     return weights_.scaled(w, {factors.begin(), factors.size()});
   }
+  /// WeightLoader::stacked
+  Tensor stacked(std::initializer_list<Tensor> parts) {
+    return weights_.stacked({parts.begin(), parts.size()});
+  }
   /// [n_embd]; `name` without ".weight".
   Norm norm(const std::string& name, Presence presence = Presence::required) {
     return load_norm(spec_, weights_, prefix_ + name, presence);

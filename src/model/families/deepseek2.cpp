@@ -30,26 +30,26 @@ HeadWidths read_widths(const MetadataReader& reader) {
           reader.size("attention.value_length" + ending, kMostHeadWidth), joined};
 }
 
-LatentSpec read_latent(const MetadataReader& reader, int64_t n_rot) {
+/// n_shared: .rope.dimension_count
+LatentSpec read_latent(const MetadataReader& reader, const HeadWidths& widths, int64_t n_shared) {
   const std::string& path = reader.file().path();
-  const HeadWidths widths = read_widths(reader);
-  if (n_rot >= widths.key) {
+  if (n_shared >= widths.key) {
     fail(ErrorCode::kBadModel, "{}: {} = {} must be less than the width of a query, {}", path,
-         reader.key("rope.dimension_count"), n_rot, widths.key);
+         reader.key("rope.dimension_count"), n_shared, widths.key);
   }
   LatentSpec latent;
   latent.rank = reader.size("attention.kv_lora_rank", kMostRank);
-  latent.n_unrotated = widths.key - n_rot;
+  latent.n_shared = n_shared;
+  latent.n_own = widths.key - n_shared;
   latent.n_value = widths.value;
   latent.joined = widths.joined;
   latent.q_rank = std::min<int64_t>(
       kMostRank, reader.file().get_uint(reader.key("attention.q_lora_rank"), 0));
   // whole blocks of q8_0, and whole vectors
-  if (latent.rank % 32 != 0 || n_rot % 8 != 0) {
-    fail(ErrorCode::kBadModel,
-         "{}: {} = {} and {} = {}; supported are multiples of 32 and of 8", path,
-         reader.key("attention.kv_lora_rank"), latent.rank, reader.key("rope.dimension_count"),
-         n_rot);
+  if (latent.rank % 32 != 0 || n_shared % 8 != 0) {
+    fail(ErrorCode::kBadModel, "{}: {} = {} and {} = {}; supported are multiples of 32 and of 8",
+         path, reader.key("attention.kv_lora_rank"), latent.rank,
+         reader.key("rope.dimension_count"), n_shared);
   }
   return latent;
 }
@@ -74,16 +74,23 @@ float read_scale(const MetadataReader& reader, int64_t width, RotationSpec& rota
   return static_cast<float>(scale * scale / root);
 }
 
-LayerSpec latent_layer(const MetadataReader& reader) {
+/// Without a rotation and without a scale.
+LayerSpec latent_layer(const LatentSpec& latent) {
   LayerSpec layer;
   layer.mixer = TokenMixerKind::latent;
-  layer.rotation = read_rotation(reader, RopeLayout::norm, kMostHeadWidth);
-  layer.latent = read_latent(reader, layer.rotation.n_rot);
-  layer.scale = read_scale(reader, layer.latent.n_unrotated + layer.rotation.n_rot, layer.rotation);
+  layer.latent = latent;
   layer.state = {.n_head = 1,
-                 .head_dim_k = layer.rotation.n_rot + layer.latent.rank,
-                 .head_dim_v = layer.latent.rank,
+                 .head_dim_k = latent.n_shared + latent.rank,
+                 .head_dim_v = latent.rank,
                  .v_in_k = true};
+  return layer;
+}
+
+LayerSpec rotated_latent_layer(const MetadataReader& reader) {
+  RotationSpec rotation = read_rotation(reader, RopeLayout::norm, kMostHeadWidth);
+  LayerSpec layer = latent_layer(read_latent(reader, read_widths(reader), rotation.n_rot));
+  layer.scale = read_scale(reader, layer.latent.n_key(), rotation);
+  layer.rotation = rotation;
   return layer;
 }
 
@@ -115,12 +122,22 @@ bool is_glm_flash(const MetadataReader& reader, const ModelConfig& c) {
 
 }  // namespace
 
+LayerSpec plain_latent_layer(const MetadataReader& reader, bool rotated) {
+  const HeadWidths widths = {.key = reader.size("attention.key_length_mla", kMostHeadWidth),
+                             .value = reader.size("attention.value_length_mla", kMostHeadWidth)};
+  const int64_t n_shared = reader.size("rope.dimension_count", kMostHeadWidth);
+  LayerSpec layer = latent_layer(read_latent(reader, widths, n_shared));
+  if (rotated) layer.rotation = read_rotation(reader, RopeLayout::norm, kMostHeadWidth);
+  layer.scale = 1.0f / std::sqrt(static_cast<float>(layer.latent.n_key()));
+  return layer;
+}
+
 void make_deepseek2_layers(const MetadataReader& reader, ModelSpec& spec) {
   ModelConfig& c = spec.config;
   if (is_glm_flash(reader, c)) c.routing.score = ExpertScore::sigmoid;
   const std::vector<int64_t> n_head =
       reader.sizes("attention.head_count", c.n_layer, {}, 1, kMostQueryHeads);
-  LayerSpec layer = latent_layer(reader);
+  LayerSpec layer = rotated_latent_layer(reader);
   const std::vector<FeedForwardPart> experts = expert_parts(reader);
   const int64_t n_dense = count_dense_layers(reader, c.n_layer);
   for (int64_t il = 0; il < c.n_layer; ++il) {

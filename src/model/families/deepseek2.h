@@ -10,10 +10,14 @@
 namespace snapkv {
 
 class MetadataReader;
+struct LayerSpec;
 struct ModelSpec;
 
 /// Family::make_layers of `deepseek2` and `mistral4`.
 void make_deepseek2_layers(const MetadataReader& reader, ModelSpec& spec);
+
+/// A layer with latent attention of other families, but for its number of heads.
+LayerSpec plain_latent_layer(const MetadataReader& reader, bool rotated);
 
 /// Family::own_keys of both.
 inline constexpr std::array<std::string_view, 5> kDeepseek2Keys = {
