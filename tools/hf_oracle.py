@@ -64,6 +64,9 @@ FALCON_H1 = dict(
     mamba_d_ssm=96, mamba_n_heads=6, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4, embedding_multiplier=2.5,
     lm_head_multiplier=1.5, mlp_multipliers=[0.88, 0.6], key_multiplier=1.6, attention_out_multiplier=0.9,
     attention_in_multiplier=1.3, ssm_multipliers=[0.4, 0.7, 1.4, 0.8, 1.2], ssm_in_multiplier=1.25, ssm_out_multiplier=0.7)
+KIMI_LINEAR = dict(
+    num_key_value_heads=4, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=16, v_head_dim=40, linear_head_dim=32,
+    linear_num_heads=4, num_local_experts=6, num_experts_per_tok=2, moe_intermediate_size=64, routed_scaling_factor=1.5)
 LLAMA4 = dict(head_dim=32, intermediate_size=96, intermediate_size_mlp=160, num_hidden_layers=6, num_local_experts=6)
 PHI_MOE_ROPE = dict(
     rope_type="longrope", rope_theta=10000.0, original_max_position_embeddings=256, short_mscale=1.3, long_mscale=1.5,
@@ -138,6 +141,11 @@ CASES = {
         text_config={**SIZES, **LLAMA4, "attention_chunk_size": 24},
         vision_config=dict(num_hidden_layers=1, hidden_size=32, intermediate_size=128, num_attention_heads=2, image_size=28,
                            patch_size=14, vision_output_dim=32, projector_input_dim=32, projector_output_dim=32)),
+    "kimi_linear": case("KimiLinearConfig", **KIMI_LINEAR, n_shared_experts=2, mlp_layer_types=["dense"] + ["sparse"] * 3,
+                        layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"]),
+    "kimi_linear-q": case("KimiLinearConfig", dtype="bfloat16", max_shard_size="300KB", **KIMI_LINEAR, q_lora_rank=24,
+                          mlp_layer_types=["dense"] * 2 + ["sparse"] * 2, linear_conv_kernel_dim=3,
+                          layer_types=["linear_attention", "linear_attention", "linear_attention", "full_attention"]),
     "phimoe": case("PhimoeConfig", intermediate_size=96, num_local_experts=8, router_jitter_noise=0.1, attention_bias=True,
                    lm_head_bias=True, original_max_position_embeddings=256, rope_parameters=PHI_MOE_ROPE),
     "phimoe-long": case("PhimoeConfig", dtype="bfloat16", max_shard_size="300KB", intermediate_size=64, num_local_experts=6,

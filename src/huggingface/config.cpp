@@ -8,6 +8,7 @@
 #include "huggingface/falcon_h1_config.h"
 #include "huggingface/gemma3n_config.h"
 #include "huggingface/gemma4_config.h"
+#include "huggingface/kimi_linear_config.h"
 #include "huggingface/lfm2_config.h"
 #include "huggingface/linear_attention_config.h"
 #include "huggingface/llama4_config.h"
@@ -84,7 +85,8 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
 int64_t default_head_dim(const Config& config) {
   const std::string_view architecture = config.mapping->architecture;
   if (architecture.starts_with("gemma") || config.has_linear_attention()) return 256;
-  for (const char* name : {"llama4", "qwen3", "qwen3vl", "glm4", "seed_oss", "ernie4_5"}) {
+  for (const char* name :
+       {"kimi-linear", "llama4", "qwen3", "qwen3vl", "glm4", "seed_oss", "ernie4_5"}) {
     if (architecture == name) return 128;
   }
   return 0;
@@ -130,8 +132,10 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.n_vocab = gemma ? c.integer("vocab_size", 1, INT32_MAX, n_vocab)
                          : c.integer("vocab_size", 1, INT32_MAX);
   const int64_t n_ctx = config.is_gemma3n() ? 32768 : 131072;
-  config.n_ctx = gemma ? c.integer("max_position_embeddings", 1, kMaxContext, n_ctx)
-                       : c.integer("max_position_embeddings", 1, kMaxContext);
+  const char* const context =
+      config.is_kimi_linear() ? "model_max_length" : "max_position_embeddings";
+  config.n_ctx =
+      gemma ? c.integer(context, 1, kMaxContext, n_ctx) : c.integer(context, 1, kMaxContext);
   const bool lfm2 = config.is_lfm2();
   config.norm_eps = config.is_nemotron_h() ? c.positive("layer_norm_epsilon", 1e-5)
                     : config.is_olmo()     ? 1e-5
@@ -212,6 +216,7 @@ void read_phi_experts(const JsonFields& c, Config& config) {
 void read_experts(const JsonFields& c, Config& config) {
   if (!config.mapping->has_experts()) return;
   if (config.is_gemma4()) return read_gemma4_widths(c, config);
+  if (config.is_kimi_linear()) return read_kimi_experts(c, config);
   if (config.mapping->architecture == "glm4moe") {
     read_glm4_experts(c, config);
   } else if (config.is_nemotron_h()) {
@@ -333,12 +338,27 @@ int64_t Config::size(Size which) const {
       return mamba2.n_values() / mamba2.n_group;
     case Size::latent:
       return n_latent > 0 ? n_latent : n_embd;
+    case Size::latent_rank:
+      return latent.rank;
+    case Size::latent_q_rank:
+      return latent.q_rank;
+    case Size::latent_row:
+      return latent.rank + latent.n_shared;
+    case Size::latent_heads:
+      return n_head * (latent.n_own + latent.n_value);
+    case Size::latent_q:
+    case Size::mixer_q:
+      return n_head * latent.n_key();
+    case Size::mixer_values:
+      return n_head * latent.n_value;
   }
   return 0;
 }
 
 int64_t Config::size(Size which, int64_t il) const {
   if (which == Size::ff && !gemma3n.n_ff.empty()) return gemma3n.n_ff[il];
+  const bool of_mixer = which == Size::mixer_q || which == Size::mixer_values;
+  if (of_mixer && !has_attention[il]) return linear.n_values();
   if (gemma4.head_dim_full == 0) return size(which);
   const bool windowed = has_window[il];
   const int64_t n = windowed ? head_dim : gemma4.head_dim_full;
@@ -367,7 +387,11 @@ Config read_config(const JsonFields& root) {
   }
   read_sizes(c, config);
   read_experts(c, config);
-  read_rope(c, config);
+  if (config.is_kimi_linear()) {  // which does not rotate
+    read_kimi_linear(c, config);
+  } else {
+    read_rope(c, config);
+  }
   if (config.has_linear_attention()) {
     read_linear_attention(c, config);
   } else if (config.is_granite_hybrid()) {
@@ -380,7 +404,7 @@ Config read_config(const JsonFields& root) {
     read_convolutions(c, config);
   } else if (config.is_llama4()) {
     read_llama4_attention(c, config);
-  } else {
+  } else if (!config.is_kimi_linear()) {
     read_windows(c, config);
   }
   if (config.is_gemma3n()) read_gemma3n_layers(c, config);
@@ -421,7 +445,7 @@ void add_config_keys(const Config& config, Keys& keys) {
   }
   const bool has_dense = config.n_ff_dense > 0 && (config.n_expert > 0 || !config.is_gemma4());
   if (has_dense) keys.u32(key("expert_feed_forward_length"), config.n_ff);
-  if (architecture == "glm4moe") {
+  if (architecture == "glm4moe" || config.is_kimi_linear()) {
     keys.u32(key("expert_shared_count"), config.n_ff_shared / config.n_ff);
   } else if (config.n_ff_shared > 0) {
     keys.u32(key("expert_shared_feed_forward_length"), config.n_ff_shared);
@@ -437,11 +461,9 @@ void add_config_keys(const Config& config, Keys& keys) {
   }
   if (config.expert_scale != 1) keys.f32(key("expert_weights_scale"), config.expert_scale);
   keys.u32(key("attention.head_count"), config.n_head);
-  if (config.linear.n_head > 0) {
-    add_linear_attention_keys(config, keys);
-  }
+  if (config.has_linear_attention()) add_linear_attention_keys(config, keys);
   if (config.mamba2.n_head > 0) add_mamba2_keys(config, keys);
-  if (config.has_attention.empty() || config.linear.n_head > 0) {
+  if (config.has_attention.empty() || config.has_linear_attention()) {
     keys.u32(key("attention.head_count_kv"), config.n_head_kv);
   } else {
     std::vector<int64_t> heads;
@@ -473,7 +495,11 @@ void add_config_keys(const Config& config, Keys& keys) {
   }
   if (config.final_softcap > 0) keys.f32(key("final_logit_softcapping"), config.final_softcap);
 
-  add_rope_keys(config, keys);
+  if (config.is_kimi_linear()) {
+    add_kimi_linear_keys(config, keys);
+  } else {
+    add_rope_keys(config, keys);
+  }
   if (config.is_gemma3n()) add_gemma3n_keys(config, keys);
   if (config.is_gemma4()) add_gemma4_keys(config, keys);
   if (config.is_llama4()) add_llama4_keys(config, keys);

@@ -110,6 +110,7 @@ struct Config {
   int64_t conv_kernel = 0;
   /// Where the others have linear attention, the convolution being a part of it; else n_head is 0.
   LinearHeads linear;
+  LatentSizes latent;
   Gemma4Sizes gemma4;
   Gemma3nSizes gemma3n;
   /// Where the others, or all, have such a mixer, the convolution being a part of it.
@@ -147,6 +148,7 @@ struct Config {
   bool is_falcon_h1() const { return mapping->architecture == "falcon-h1"; }
   /// Dense or with experts.
   bool is_nemotron_h() const { return mapping->architecture.starts_with("nemotron_h"); }
+  bool is_kimi_linear() const { return mapping->architecture == "kimi-linear"; }
   bool is_olmo() const { return mapping->architecture == "olmo"; }
   bool is_jais2() const { return mapping->architecture == "jais2"; }
   bool is_llama4() const { return mapping->architecture == "llama4"; }

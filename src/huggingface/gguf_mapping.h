@@ -49,6 +49,15 @@ enum class Size {
   scan_group,
   scan_group_values,
   latent,  // that experts work on
+  // of latent attention (LatentSizes)
+  latent_rank,
+  latent_q_rank,
+  latent_row,    // of what is remembered
+  latent_heads,  // of keys and values of all heads, without what they share
+  latent_q,      // of queries of all heads
+  // of a layer's attention, latent or linear
+  mixer_q,
+  mixer_values,
 };
 
 /// How GGUF's values of a tensor differ from the folder's.
@@ -69,7 +78,11 @@ enum class Edit {
   gate_of_pairs,   // takes the rows of gates from transposed matrices where rows of gate and up
                    // alternate, or the values from vectors
   up_of_pairs,     // the others
-  first_half,      // takes the first half of the rows
+  head_keys,    // takes, transposed, of each head of latent attention the matrix of keys from one
+                // that has it before that of values
+  head_values,  // takes the matrix of values
+  taps,         // GGUF's shape has a dimension of 1 before the last one
+  first_half,   // takes the first half of the rows
   second_half,
 };
 

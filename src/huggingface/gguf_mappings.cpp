@@ -390,8 +390,8 @@ constexpr std::array kFirst = {
 };
 
 constexpr auto kMappings = [] {
-  constexpr auto kMore =
-      more_mappings(kQwen2Layer, kQwen3Layer, kQwen3MoeLayer, kQwenExperts, kJoinedExperts);
+  constexpr auto kMore = more_mappings(kQwen2Layer, kQwen3Layer, kQwen3MoeLayer, kQwenExperts,
+                                       kJoinedExperts, kMixtralExperts);
   std::array<GgufMapping, kFirst.size() + kMore.size() + kMamba2Mappings.size()> all;
   const auto more = std::copy(kFirst.begin(), kFirst.end(), all.begin());
   const auto mamba2 = std::copy(kMore.begin(), kMore.end(), more);

@@ -54,6 +54,7 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
   switch (edit) {
     case Edit::none:
     case Edit::add_one:
+    case Edit::taps:
       return i * n + j;
     case Edit::permute_q:
     case Edit::permute_k:
@@ -66,6 +67,8 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
     case Edit::grouped_qkv:
     case Edit::grouped_gate:
       return grouped_row(heads, i, edit == Edit::grouped_gate) * n + j;
+    case Edit::head_keys:
+    case Edit::head_values:
     case Edit::transposed:
     case Edit::gate_of_pairs:
     case Edit::up_of_pairs:
@@ -156,7 +159,8 @@ void MappedTensor::keep_in_place() {
   factors.clear();
   heads.take_turns = false;
   const bool orders_only = edit == Edit::permute_q || edit == Edit::permute_k ||
-                           edit == Edit::value_heads || edit == Edit::value_columns;
+                           edit == Edit::value_heads || edit == Edit::value_columns ||
+                           edit == Edit::taps;  // whose values are GGUF's
   if (orders_only) edit = Edit::none;
 }
 

@@ -32,6 +32,17 @@ struct LinearHeads {
   }
 };
 
+/// Heads of latent attention, whose keys and values are made of `rank` values, but for a part of
+/// the keys that all heads share.
+struct LatentSizes {
+  int64_t rank = 0;                 // 0: there is none
+  int64_t q_rank = 0;               // of which queries are made; 0: they are made of n_embd values
+  int64_t n_own = 0, n_shared = 0;  // of a key
+  int64_t n_value = 0;
+
+  int64_t n_key() const { return n_own + n_shared; }
+};
+
 /// Where the values of a matrix of GGUF are in the source's: value j of row i, of matrices of
 /// n_rows rows, is at start + i / n_rows * matrix + i % n_rows * row + j * column.
 struct Strides {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Rows of the table in gguf_mappings.cpp: OLMo 1, Jais 2, Mellum 2, Gemma 3n, Gemma 4, GLM 4, Llama
-// 4, Seed-OSS, EXAONE 4, ERNIE 4.5, Hunyuan and the text models of Qwen 2 VL to Qwen 3 VL.
+// Rows of the table in gguf_mappings.cpp: OLMo 1, Jais 2, Mellum 2, Gemma 3n, Gemma 4, GLM 4, Kimi
+// Linear, Llama 4, Seed-OSS, EXAONE 4, ERNIE 4.5, Hunyuan and the text models of Qwen 2 VL to Qwen
+// 3 VL.
 #pragma once
 
 #include <array>
@@ -133,6 +134,53 @@ inline constexpr TensorRow kGlm4MoeExperts[] = {
     {"down_proj", "ffn_down", Size::embd, Size::ff},
 };
 
+/// Linear attention, or latent attention; experts, or a dense network, which folders of
+/// transformers have under the name of experts.
+inline constexpr TensorRow kKimiLinearLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::mixer_q, Size::embd, Edit::none, true},
+    {"self_attn.q_a_proj", "attn_q_a", Size::latent_q_rank, Size::embd, Edit::none, true},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm", Size::latent_q_rank, Size::none, Edit::none, true},
+    {"self_attn.q_b_proj", "attn_q_b", Size::latent_q, Size::latent_q_rank, Edit::none, true},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", Size::latent_row, Size::embd, Edit::none,
+     true},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", Size::latent_rank, Size::none, Edit::none, true},
+    {"self_attn.kv_b_proj", "attn_k_b", Size::latent_heads, Size::latent_rank, Edit::head_keys,
+     true},
+    {"self_attn.kv_b_proj", "attn_v_b", Size::latent_heads, Size::latent_rank, Edit::head_values,
+     true},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::mixer_values},
+    {"self_attn.k_proj", "attn_k", Size::linear_values, Size::embd, Edit::none, true},
+    {"self_attn.v_proj", "attn_v", Size::linear_values, Size::embd, Edit::none, true},
+    {"self_attn.q_conv1d", "ssm_conv1d_q", Size::linear_values, Size::kernel, Edit::taps, true},
+    {"self_attn.k_conv1d", "ssm_conv1d_k", Size::linear_values, Size::kernel, Edit::taps, true},
+    {"self_attn.v_conv1d", "ssm_conv1d_v", Size::linear_values, Size::kernel, Edit::taps, true},
+    {"self_attn.f_a_proj", "ssm_f_a", Size::linear_value, Size::embd, Edit::none, true},
+    {"self_attn.f_b_proj", "ssm_f_b", Size::linear_values, Size::linear_value, Edit::none, true},
+    {"self_attn.b_proj", "ssm_beta", Size::linear_head, Size::embd, Edit::none, true},
+    {"self_attn.A_log", "ssm_a", Size::linear_head, Size::one, Edit::decay_rate, true, true},
+    {"self_attn.dt_bias", "ssm_dt.bias", Size::linear_values, Size::none, Edit::none, true, true},
+    {"self_attn.g_a_proj", "ssm_g_a", Size::linear_value, Size::embd, Edit::none, true},
+    {"self_attn.g_b_proj", "ssm_g_b", Size::linear_values, Size::linear_value, Edit::none, true},
+    {"self_attn.o_norm", "ssm_norm", Size::linear_value, Size::none, Edit::none, true},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"block_sparse_moe.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"block_sparse_moe.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"block_sparse_moe.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"block_sparse_moe.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"block_sparse_moe.gate.e_score_correction_bias", "exp_probs_b.bias", Size::expert, Size::none,
+     Edit::none, true, true},
+    {"block_sparse_moe.shared_experts.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd,
+     Edit::none, true},
+    {"block_sparse_moe.shared_experts.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd,
+     Edit::none, true},
+    {"block_sparse_moe.shared_experts.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared,
+     Edit::none, true},
+};
+
 /// Neighbouring values are rotated. Some layers have experts, the others a dense network.
 inline constexpr TensorRow kLlama4Layer[] = {
     {"input_layernorm", "attn_norm", Size::embd},
@@ -229,6 +277,7 @@ inline constexpr std::string_view kJais2[] = {"Jais2ForCausalLM"};
 inline constexpr std::string_view kMellum[] = {"MellumForCausalLM"};
 inline constexpr std::string_view kGlm4[] = {"Glm4ForCausalLM"};
 inline constexpr std::string_view kGlm4Moe[] = {"Glm4MoeForCausalLM"};
+inline constexpr std::string_view kKimiLinear[] = {"KimiLinearForCausalLM"};
 inline constexpr std::string_view kLlama4[] = {"Llama4ForCausalLM",
                                                "Llama4ForConditionalGeneration"};
 inline constexpr std::string_view kSeedOss[] = {"SeedOssForCausalLM"};
@@ -239,11 +288,13 @@ inline constexpr std::string_view kQwen2Vl[] = {"Qwen2VLForConditionalGeneration
                                                 "Qwen2_5_VLForConditionalGeneration"};
 inline constexpr std::string_view kQwen3Vl[] = {"Qwen3VLForConditionalGeneration"};
 
-/// `qwen2`, `qwen3` and `qwen3moe`: the layers of those, and `experts` those of the last.
+/// `qwen2`, `qwen3` and `qwen3moe`: the layers of those, and `experts` those of the last;
+/// `mixtral_experts`: Mixtral's.
 constexpr auto more_mappings(std::span<const TensorRow> qwen2, std::span<const TensorRow> qwen3,
                              std::span<const TensorRow> qwen3moe,
                              std::span<const TensorRow> experts,
-                             std::span<const TensorRow> joined_experts) {
+                             std::span<const TensorRow> joined_experts,
+                             std::span<const TensorRow> mixtral_experts) {
   return std::array{
       GgufMapping{.architecture = "olmo",
                   .classes = kOlmo,
@@ -281,6 +332,11 @@ constexpr auto more_mappings(std::span<const TensorRow> qwen2, std::span<const T
                   .layer = kGlm4MoeLayer,
                   .experts = kGlm4MoeExperts,
                   .expert_prefix = "mlp.experts."},
+      GgufMapping{.architecture = "kimi-linear",
+                  .classes = kKimiLinear,
+                  .layer = kKimiLinearLayer,
+                  .experts = mixtral_experts,
+                  .expert_prefix = "block_sparse_moe.experts."},
       GgufMapping{.architecture = "llama4",
                   .classes = kLlama4,
                   .layer = kLlama4Layer,

@@ -228,6 +228,8 @@ class Mapper {
     std::vector<int64_t> actual = t.entry.shape;
     // a convolution along the tokens has one input channel for each output channel
     if (actual.size() == 3 && shape.size() == 2 && actual[1] == 1) actual.erase(actual.begin() + 1);
+    // numbers of heads, as Kimi Linear has them: [1, 1, n_head, 1]
+    while (actual.size() > 2 && shape.size() == 2 && actual[0] == 1) actual.erase(actual.begin());
     // vectors of the folder that GGUF has as matrices
     const bool is_vector = actual.size() == 1 && shape.size() == 2;
     if (is_vector && actual[0] == shape[0] * shape[1]) actual = shape;
@@ -276,19 +278,30 @@ class Mapper {
                           edit == Edit::gate_of_halves || edit == Edit::up_of_halves;
     if (edit == Edit::grouped_qkv) shape[0] = config_.linear.n_qkv();
     if (edit == Edit::grouped_gate) shape[0] = config_.linear.n_values();
+    const LatentSizes& latent = config_.latent;
+    if (edit == Edit::head_keys) return {config_.n_head, latent.rank, latent.n_own};
+    if (edit == Edit::head_values) return {config_.n_head, latent.n_value, latent.rank};
+    if (edit == Edit::taps) return {shape[0], 1, shape[1]};
     if (of_pairs) shape.back() /= 2;
     if ((of_pairs || edit == Edit::transposed) && shape.size() == 3) std::swap(shape[1], shape[2]);
     return shape;
   }
 
   static bool is_strided(Edit edit) {
-    return edit == Edit::transposed || edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs ||
+    return edit == Edit::head_keys || edit == Edit::head_values || edit == Edit::transposed ||
+           edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs ||
            edit == Edit::gate_of_halves || edit == Edit::up_of_halves;
   }
 
   /// Where `shape`'s values go if it is transposed, taken apart, or both.
-  static Strides strides_of(const std::vector<int64_t>& shape, Edit edit) {
+  Strides strides_of(const std::vector<int64_t>& shape, Edit edit) const {
     const int64_t n = shape.back();
+    if (edit == Edit::head_keys || edit == Edit::head_values) {  // n: LatentSizes::rank
+      const int64_t n_own = config_.latent.n_own, n_value = config_.latent.n_value;
+      const int64_t matrix = (n_own + n_value) * n;
+      if (edit == Edit::head_keys) return {.n_rows = n, .matrix = matrix, .row = 1, .column = n};
+      return {.n_rows = n_value, .matrix = matrix, .row = n, .start = n_own * n};
+    }
     if (edit == Edit::gate_of_halves || edit == Edit::up_of_halves) {
       return {.n_rows = n / 2,
               .matrix = shape[1] * n,
