@@ -51,6 +51,14 @@ TEST_F(KimiLinearFolder, AConvertedFileComputesTheSame) {
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
 }
 
+// llama.cpp's convolutions take f32 only.
+TEST_F(KimiLinearFolder, ConvolutionsStayInF32) {
+  write("kimi_linear-q");
+  const GgufFile file = converted(DType::q8_0);
+  EXPECT_EQ(file.find_tensor("blk.0.ssm_conv1d_q.weight")->tensor.dtype, DType::f32);
+  EXPECT_EQ(file.find_tensor("blk.0.ssm_f_a.weight")->tensor.dtype, DType::q8_0);
+}
+
 // The published folder counts layers from 1, and its first layer's network is not named as experts
 // are.
 TEST_F(KimiLinearFolder, PublishedNamesAreRead) {

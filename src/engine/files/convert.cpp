@@ -83,7 +83,8 @@ Source open_source(const std::string& path) {
 bool is_matrix(const MappedTensor& t) {
   return t.tensor.rank > 1 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight") &&
          !is_router(t.name) && !t.name.ends_with(".shortconv.conv.weight") &&
-         !t.name.ends_with(".ssm_conv1d.weight") && t.name.find(".altup_") == std::string::npos;
+         t.name.find(".ssm_conv1d") == std::string::npos &&
+         t.name.find(".altup_") == std::string::npos;
 }
 
 /// The type that a tensor is written in.
