@@ -103,10 +103,10 @@ HWY_INLINE void store_transposed_4x4(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>*
 template <class D>
 HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   const hn::Rebind<int32_t, D> di;
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128  // their Max drops a NaN
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  x = hn::Max(hn::Set(d, -127.0f), x);  // in this order, which keeps a NaN
+#else  // where Max drops it
   x = hn::IfThenElse(hn::Lt(x, hn::Set(d, -127.0f)), hn::Set(d, -127.0f), x);
-#else
-  x = hn::Max(hn::Set(d, -127.0f), x);  // in this order, which keeps a NaN on x86
 #endif
   const auto shifted = x + hn::Set(d, 12582912.0f);
   const auto f = x - (shifted - hn::Set(d, 12582912.0f));
