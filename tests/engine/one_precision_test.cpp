@@ -57,7 +57,8 @@ TEST_P(OnePrecision, AFewTokensAreMultipliedAsManyAre) {
     if (model->rounds_prompts()) {
       EXPECT_EQ(difference, 0) << n_new << " new tokens";
     } else {
-      EXPECT_LT(difference, 3e-3f) << n_new << " new tokens";  // the order of sums differs
+      // the order of sums differs, and so do roundings of the cache to f16
+      EXPECT_LT(difference, 5e-3f) << n_new << " new tokens";
     }
   }
 }
