@@ -155,16 +155,19 @@ TEST_F(RefOps, SelectiveScanDecaysAndAdds) {
   EXPECT_TRUE(all_close(out.values(), {30 + 5 + 2 * added, 2.5f + added}, kRounded));
 }
 
-TEST_F(RefOps, DeltaRuleForgetsAndCorrects) {
-  // one head with keys of 2 values and a value of 1; the key is (3, 4) / 5, the query (1, 0)
-  const TestTensor qkv({2, 5}, Values{2, 0, 3, 4, 10, /**/ 2, 0, 3, 4, 10});
-  // softplus(0) = ln 2: the state is halved; beta = sigmoid(0) = 1 / 2
-  const TestTensor zero({2, 1}), rate({1}, Values{-1}), bias({1}), out({2, 1, 1});
-  const TestTensor before({1, 2}, Values{10, 20}), after({1, 2});
-  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)}};
-  ops::delta_rule(*backend_, {.qkv = qkv,
-                              .decay = zero,
-                              .beta = zero,
+/// Of one head with keys of 2 values and a value of 1, whose beta is sigmoid(0) = 1 / 2.
+struct OneHead {
+  TestTensor out, after;
+
+  OneHead(Backend& backend, const TestTensor& qkv, const TestTensor& decay,
+          const TestTensor& bias)
+      : out({qkv.view().shape[0], 1, 1}), after({1, 2}) {
+    const int64_t n = qkv.view().shape[0];
+    const TestTensor beta({n, 1}), rate({1}, Values{-1}), before({1, 2}, Values{10, 20});
+    const SequenceRows rows[] = {{0, n, before.view().at<void>(0), after.view().at<void>(0)}};
+    ops::delta_rule(backend, {.qkv = qkv,
+                              .decay = decay,
+                              .beta = beta,
                               .rate = rate,
                               .decay_bias = bias,
                               .n_head_k = 1,
@@ -172,34 +175,29 @@ TEST_F(RefOps, DeltaRuleForgetsAndCorrects) {
                               .eps = 0.0f,
                               .sequences = rows,
                               .out = out});
+  }
+};
+
+TEST_F(RefOps, DeltaRuleForgetsAndCorrects) {
+  // the key is (3, 4) / 5, the query (1, 0); softplus(0) = ln 2: the state is halved
+  const TestTensor qkv({2, 5}, Values{2, 0, 3, 4, 10, /**/ 2, 0, 3, 4, 10});
+  const OneHead head(*backend_, qkv, TestTensor({2, 1}), TestTensor({1}));
   // (5, 10) holds 11 for the key, so half of -1 is added to it: (4.7, 9.6); then (2.35, 4.8) holds
   // 5.25, and half of 4.75 is added: (3.775, 6.7)
   const float root = std::sqrt(0.5f);
-  EXPECT_TRUE(all_close(out.values(), {4.7f * root, 3.775f * root}, kRounded));
-  EXPECT_TRUE(all_close(after.values(), {3.775f, 6.7f}, kRounded));
+  EXPECT_TRUE(all_close(head.out.values(), {4.7f * root, 3.775f * root}, kRounded));
+  EXPECT_TRUE(all_close(head.after.values(), {3.775f, 6.7f}, kRounded));
 }
 
 TEST_F(RefOps, DeltaRuleForgetsEachChannelAtItsOwnPace) {
   // as above; softplus(0) = ln 2 halves the first row of the state, softplus(ln 3) = 2 ln 2
   // quarters the second one
   const TestTensor qkv({1, 5}, Values{2, 0, 3, 4, 10});
-  const TestTensor decay({1, 2}, Values{0, 0}), bias({2}, Values{0, std::log(3.0f)});
-  const TestTensor zero({1, 1}), rate({1}, Values{-1}), out({1, 1, 1});
-  const TestTensor before({1, 2}, Values{10, 20}), after({1, 2});
-  const SequenceRows rows[] = {{0, 1, before.view().at<void>(0), after.view().at<void>(0)}};
-  ops::delta_rule(*backend_, {.qkv = qkv,
-                              .decay = decay,
-                              .beta = zero,
-                              .rate = rate,
-                              .decay_bias = bias,
-                              .n_head_k = 1,
-                              .d_k = 2,
-                              .eps = 0.0f,
-                              .sequences = rows,
-                              .out = out});
+  const OneHead head(*backend_, qkv, TestTensor({1, 2}),
+                     TestTensor({2}, Values{0, std::log(3.0f)}));
   // (5, 5) holds 7 for the key, so half of 3 is added to it: (5.9, 6.2)
-  EXPECT_TRUE(all_close(out.values(), {5.9f * std::sqrt(0.5f)}, kRounded));
-  EXPECT_TRUE(all_close(after.values(), {5.9f, 6.2f}, kRounded));
+  EXPECT_TRUE(all_close(head.out.values(), {5.9f * std::sqrt(0.5f)}, kRounded));
+  EXPECT_TRUE(all_close(head.after.values(), {5.9f, 6.2f}, kRounded));
 }
 
 TEST_F(RefOps, ProjectAddsBiasAndAccumulates) {
