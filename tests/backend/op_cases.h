@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <functional>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,6 +102,22 @@ struct OpCase {
   bool on_cuda = true;
 };
 using OpCases = std::vector<OpCase>;
+
+/// One rounding to bf16's 8 significant bits: at most 2^-9 of the value, plus a tie that an earlier
+/// error tips over.
+inline constexpr double kBf16 = 0x1p-8 * 1.01;
+
+/// The bound for f32 results, and for results that are rounded to bf16.
+inline OpCase::BoundAt rounded_if(bool to_bf16, Tolerance f32) {
+  return [=](const Place& at) -> Bound {
+    const bool rounds = to_bf16 && at.compute == DType::bf16;
+    return {.each = {f32.abs, rounds ? kBf16 : f32.rel}};
+  };
+}
+
+inline int64_t sum(const std::vector<int64_t>& lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+}
 
 // The cases of each op, defined in op_cases_*.cpp.
 #define SNAPKV_OP(op, parameters, arguments) OpCases op##_cases();

@@ -105,99 +105,11 @@ TEST_F(RefOps, ClampKeepsWhatLiesWithin) {
   EXPECT_TRUE(all_close(x.values(), {-2, -2, 0.25f, 0.25f, 0.25f}, kExact));
 }
 
-TEST_F(RefOps, ShortConvSeesTheLastInputsOfItsSequence) {
-  // rows b, c, x of two tokens, then of another sequence; y = b * x is 3, 2 and 4
-  const TestTensor in({3, 3, 1}, Values{1, 2, 3, /**/ 2, 1, 1, /**/ 2, -1, 2});
-  const TestTensor weight({1, 3}, Values{1, 10, 100}), out({3, 1});
-  const TestTensor before({2, 2}, Values{5, 7, 0, 0}), after({2, 2});
-  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)},
-                               {2, 3, before.view().at<void>(1), after.view().at<void>(1)}};
-  ops::short_conv(*backend_, {in, weight, rows, out});
-  EXPECT_TRUE(all_close(out.values(), {2 * (5 + 70 + 300), 7 + 30 + 200, -400}, kExact));
-  EXPECT_TRUE(all_close(after.values(), {3, 2, 0, 4}, kExact));
-}
-
-TEST_F(RefOps, ShortConvWithoutGatesIsSiluOfTheSum) {
-  const TestTensor in({2, 1, 1}, Values{kLn2, 0}), weight({1, 2}, Values{1, 1}), out({2, 1});
-  const TestTensor before({1, 1}, Values{0}), after({1, 1});
-  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)}};
-  ops::short_conv(*backend_, {in, weight, rows, out});  // 1 / (1 + exp(-ln 2)) = 2 / 3
-  EXPECT_TRUE(all_close(out.values(), {kLn2 * 2 / 3, kLn2 * 2 / 3}, kRounded));
-  EXPECT_TRUE(all_close(after.values(), {0}, kExact));
-}
-
 TEST_F(RefOps, SplitCutsRows) {
   const TestTensor x({2, 3}, Values{1, 2, 3, 4, 5, 6}), a({2, 1}), b({2, 2});
   ops::split(*backend_, x, std::array<Tensor, 2>{a, b});
   EXPECT_TRUE(all_close(a.values(), {1, 4}, kExact));
   EXPECT_TRUE(all_close(b.values(), {2, 3, 5, 6}, kExact));
-}
-
-TEST_F(RefOps, SelectiveScanDecaysAndAdds) {
-  // one head of one value, a state of 2; x, B (1, 2), C (1, 0.5)
-  const TestTensor xbc({2, 5}, Values{3, 1, 2, 1, 0.5f, /**/ 0, 1, 2, 1, 0.5f});
-  // softplus(0) = ln 2: the step; exp(-ln 2): the state is halved
-  const TestTensor zero({2, 1}), rate({1}, Values{-1}), bias({1}), out({2, 1, 1});
-  const TestTensor skip({1}, Values{10});
-  const TestTensor before({1, 2}, Values{8, 4}), after({1, 2});
-  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)}};
-  ops::selective_scan(*backend_, {.xbc = xbc,
-                                  .step = zero,
-                                  .rate = rate,
-                                  .step_bias = bias,
-                                  .skip = skip,
-                                  .n_group = 1,
-                                  .d_state = 2,
-                                  .sequences = rows,
-                                  .out = out});
-  const float added = 3 * kLn2;  // (8, 4) becomes (4, 2) + added (1, 2), which is halved again
-  EXPECT_TRUE(all_close(after.values(), {2 + added / 2, 1 + added}, kRounded));
-  EXPECT_TRUE(all_close(out.values(), {30 + 5 + 2 * added, 2.5f + added}, kRounded));
-}
-
-/// Of one head with keys of 2 values and a value of 1, whose beta is sigmoid(0) = 1 / 2.
-struct OneHead {
-  TestTensor out, after;
-
-  OneHead(Backend& backend, const TestTensor& qkv, const TestTensor& decay,
-          const TestTensor& bias)
-      : out({qkv.view().shape[0], 1, 1}), after({1, 2}) {
-    const int64_t n = qkv.view().shape[0];
-    const TestTensor beta({n, 1}), rate({1}, Values{-1}), before({1, 2}, Values{10, 20});
-    const SequenceRows rows[] = {{0, n, before.view().at<void>(0), after.view().at<void>(0)}};
-    ops::delta_rule(backend, {.qkv = qkv,
-                              .decay = decay,
-                              .beta = beta,
-                              .rate = rate,
-                              .decay_bias = bias,
-                              .n_head_k = 1,
-                              .d_k = 2,
-                              .eps = 0.0f,
-                              .sequences = rows,
-                              .out = out});
-  }
-};
-
-TEST_F(RefOps, DeltaRuleForgetsAndCorrects) {
-  // the key is (3, 4) / 5, the query (1, 0); softplus(0) = ln 2: the state is halved
-  const TestTensor qkv({2, 5}, Values{2, 0, 3, 4, 10, /**/ 2, 0, 3, 4, 10});
-  const OneHead head(*backend_, qkv, TestTensor({2, 1}), TestTensor({1}));
-  // (5, 10) holds 11 for the key, so half of -1 is added to it: (4.7, 9.6); then (2.35, 4.8) holds
-  // 5.25, and half of 4.75 is added: (3.775, 6.7)
-  const float root = std::sqrt(0.5f);
-  EXPECT_TRUE(all_close(head.out.values(), {4.7f * root, 3.775f * root}, kRounded));
-  EXPECT_TRUE(all_close(head.after.values(), {3.775f, 6.7f}, kRounded));
-}
-
-TEST_F(RefOps, DeltaRuleForgetsEachChannelAtItsOwnPace) {
-  // as above; softplus(0) = ln 2 halves the first row of the state, softplus(ln 3) = 2 ln 2
-  // quarters the second one
-  const TestTensor qkv({1, 5}, Values{2, 0, 3, 4, 10});
-  const OneHead head(*backend_, qkv, TestTensor({1, 2}),
-                     TestTensor({2}, Values{0, std::log(3.0f)}));
-  // (5, 5) holds 7 for the key, so half of 3 is added to it: (5.9, 6.2)
-  EXPECT_TRUE(all_close(head.out.values(), {5.9f * std::sqrt(0.5f)}, kRounded));
-  EXPECT_TRUE(all_close(head.after.values(), {5.9f, 6.2f}, kRounded));
 }
 
 TEST_F(RefOps, ProjectAddsBiasAndAccumulates) {

@@ -78,6 +78,18 @@ struct TinyFile {
   }
 };
 
+/// The metadata of a tiny Llama, as another architecture's.
+inline TinyFile file_of(const std::string& architecture) {
+  TinyFile file;
+  const auto llama = std::move(file.metadata);
+  file.metadata.clear();
+  for (const auto& [key, add] : llama) {
+    file.metadata[key.starts_with("llama.") ? architecture + key.substr(5) : key] = add;
+  }
+  file.set("general.architecture", architecture);
+  return file;
+}
+
 /// The message of the kBadModel error that loading gives.
 inline std::string load_error(const TinyFile& file) {
   const TempDir folder;
