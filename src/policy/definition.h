@@ -23,6 +23,11 @@ struct PolicyDefinition {
       values;
 };
 
+/// Sets parameters that depend on others, where the configuration does not say them. A policy whose
+/// parameters do overloads it.
+template <typename Params>
+void settle(Params& /*params*/, const PolicyConfig& /*config*/) {}
+
 /// `PolicyT` is constructed from (info, config, params) and has a struct Params and a check of it:
 ///   check(const Params& params)   throws Error{kUsage}
 template <typename PolicyT>
@@ -36,12 +41,14 @@ PolicyDefinition define_policy(PolicyInfo info, Fields<typename PolicyT::Params>
   definition.info = std::move(info);
   definition.make = [fields](const PolicyInfo& registered,
                              const PolicyConfig& config) -> std::unique_ptr<Policy> {
-    const Params params = read_params(registered, fields, config);
+    Params params = read_params(registered, fields, config);
+    settle(params, config);
     check(params);
     return std::make_unique<PolicyT>(registered, config, params);
   };
   definition.values = [fields](const PolicyInfo& registered, const PolicyConfig& config) {
-    const Params params = read_params(registered, fields, config);
+    Params params = read_params(registered, fields, config);
+    settle(params, config);
     std::vector<PolicyValue> values;
     for (const Field<Params>& f : fields) values.push_back(f.get(params));
     return values;

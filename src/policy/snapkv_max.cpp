@@ -9,6 +9,9 @@
 // Half of the rows are those with the highest votes of their own, the other half those with the
 // highest pooled votes. Attention sinks and separators need no neighbours, a fact of several tokens
 // needs all of them, and no single pooling width serves both.
+//
+// The window is kept whole, and much of it is the end of the chat template, whatever the question
+// asks. So it takes at most an eighth of a small budget, unless somebody says how long it is.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,6 +27,11 @@ struct SnapKvMaxParams : RowParams {
   int kernel_size = 15;
   double own_share = 0.5;
 };
+
+void settle(SnapKvMaxParams& params, const PolicyConfig& config) {
+  if (config.window_size > 0 || params.ratio > 0) return;
+  params.window_size = static_cast<int>(std::clamp<int64_t>(params.budget / 8, 4, 16));
+}
 
 class SnapKvMaxSelector final : public Selector<SnapKvMaxParams> {
  public:

@@ -120,6 +120,10 @@ TEST_P(SnapKvMax, SinksStayBesideTheRowsOfTheirOwn) {
 
 TEST(SnapKvMaxConfig, HasAWindowOfItsOwn) {
   EXPECT_EQ(policy_window({.name = "snapkv-max"}), 16);
+  EXPECT_EQ(policy_window({.name = "snapkv-max", .budget = 100}), 12);
+  EXPECT_EQ(policy_window({.name = "snapkv-max", .budget = 64}), 8);
+  EXPECT_EQ(policy_window({.name = "snapkv-max", .budget = 5}), 4);
+  EXPECT_EQ(policy_window({.name = "snapkv-max", .budget = 64, .ratio = 0.5}), 16);
   EXPECT_EQ(policy_window({.name = "snapkv-max", .window_size = 5}), 5);
   EXPECT_EQ(policy_window({}), 32);
   EXPECT_EQ(policy_window({.name = "full"}), 0);
