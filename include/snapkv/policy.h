@@ -62,6 +62,10 @@ struct PolicyInfo {
   bool has_budget = true;      ///< false: every row is kept
   bool observes = false;       ///< needs every query of the prompt, which only the engine has
   bool shares_budget = false;  ///< heads of a layer take rows from each other
+  /// All layers and heads take rows from each other, once, as a session's first prompt is read:
+  /// later turns are kept whole.
+  bool shares_layers = false;
+  bool replays = false;  ///< reads a prompt twice: as it is, and as the model repeats it
   std::vector<PolicyParam> params = {};
 
   /// nullptr if the policy has no parameter of this name.

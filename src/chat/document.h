@@ -40,6 +40,10 @@ std::string document_text(const Model& model, const DocumentForm& form,
 /// Default limit, in bytes, for storing a document with every row: it then answers as well as the
 /// full cache (docs/quality.md).
 inline constexpr uint64_t kFullLimit = uint64_t{1} << 30;
+
+/// The policy that chooses rows of a larger one, and wherever the question is not known yet: the
+/// best one with models that answer (docs/quality.md).
+inline constexpr const char* kUnaskedPolicy = "kvzip";
 /// Whether a document of `n_tokens` takes at most `limit` bytes with every row. False on a device,
 /// where documents are always compressed.
 bool stores_every_row(const Model& model, int64_t n_tokens, uint64_t limit);

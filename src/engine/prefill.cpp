@@ -87,7 +87,8 @@ bool Prefill::may_share(std::span<const PrefillPrompt> prompts) {
     if (prompt.options.probe != nullptr || packed(prompt) != packed(prompts[0])) return false;
     for (const Session::Impl* session : Session::states(prompt.sessions, "may_share")) {
       const Session::Impl& s = *session;
-      if (s.model != first.model || s.options.kv_type != first.options.kv_type ||
+      const bool replays = prompt.options.compress && s.policy->info().replays;
+      if (replays || s.model != first.model || s.options.kv_type != first.options.kv_type ||
           s.options.chunk != first.options.chunk || !s.options.spill_dir.empty() ||
           !s.architecture().spec().rotate_alike(s.n_ctx, first.n_ctx)) {
         return false;

@@ -109,6 +109,15 @@ CheckedOptions check_session_options(const SessionOptions& options, const ModelI
   if (options.kv_memory > 0) checked.options.kv.budget = budget_in_memory(options, info);
   checked.policy = Policy::make(checked.options.kv);
   check_decode_limit(checked.options, *checked.policy);
+  if (checked.policy->info().shares_layers && options.kv_refresh) {
+    fail(ErrorCode::kUsage, "{}: policy \"{}\" chooses rows once, of the first prompt",
+         OptionName("kv_refresh"), options.kv.name);
+  }
+  if (checked.policy->info().shares_layers && options.draft == Draft::self) {
+    fail(ErrorCode::kUsage,
+         "{} self chooses rows anew in each turn, and policy \"{}\" once, of the first prompt",
+         OptionName("draft"), options.kv.name);
+  }
   if (options.draft == Draft::self && !checked.policy->info().has_budget) {
     fail(ErrorCode::kUsage,
          "{} self guesses with the rows that a policy keeps, and \"{}\" keeps all of them",

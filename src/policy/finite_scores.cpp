@@ -38,11 +38,14 @@ void for_rows(Backend& backend, std::span<const int32_t> n_prefix, const Tensor&
 
 void require_finite_scores(Backend& backend, int il, std::span<const int32_t> n_prefix,
                            const Tensor& scores) {
-  for_rows(backend, n_prefix, scores, [&](int64_t h, std::span<const float> row) {
-    const NonFinite found = find_non_finite(row);
-    if (!found) return;
-    fail_rows(il, h, "scores", found.count, std::ssize(row), found.first, found.value);
-  });
+  for_rows(backend, n_prefix, scores,
+           [&](int64_t h, std::span<const float> row) { require_finite_scores(il, h, row); });
+}
+
+void require_finite_scores(int il, int64_t head, std::span<const float> scores) {
+  const NonFinite found = find_non_finite(scores);
+  if (!found) return;
+  fail_rows(il, head, "scores", found.count, std::ssize(scores), found.first, found.value);
 }
 
 void require_finite_norms(Backend& backend, int il, std::span<const int32_t> n_prefix,

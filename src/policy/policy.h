@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/ops.h"
@@ -31,6 +32,20 @@ struct QueryChunk {
   /// Which of the layers that see these rows the queries are of, PolicyInput::wo's index. Chunks of
   /// one layer follow all those of the layer before it.
   size_t reader = 0;
+  /// Of a chunk of a replay (engine/prefill/replay.h): the prompt's tokens that it repeats, and how
+  /// many of the rows, the last ones, are the replay's own. The others are the prompt's.
+  struct Replay {
+    int32_t begin = 0, end = 0;
+    int32_t n_own = 0;  // 0: these queries are of the prompt itself
+  };
+  Replay replay = {};
+};
+
+/// Scores of all rows of a layer.
+struct RowScores {
+  Buffer storage;  // owns `view`
+  Tensor view;     // [n_head_kv, max(n_rows)] f32, on the host; infinity: the row stays
+  std::vector<int32_t> n_rows;  // [n_head_kv]
 };
 
 /// A policy's view of one layer once the prompt has been read. Where several layers see its rows,
@@ -65,6 +80,11 @@ class LayerSelector {
   /// Call once, when the prompt has been read. `budget`: rows to keep per head, from
   /// Policy::layer_budget(); a head with n_rows <= budget keeps all of them.
   virtual Selection select(const PolicyInput& input, int64_t budget) = 0;
+  /// In place of select() where layers share the budget (PolicyInfo::shares_layers).
+  virtual RowScores score_rows(const PolicyInput& /*input*/) {
+    SNAPKV_CHECK(false);
+    return {};
+  }
 };
 
 class Policy {

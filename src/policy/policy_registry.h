@@ -19,6 +19,7 @@
   X(knorm)                 \
   X(keydiff)               \
   X(lagkv)                 \
+  X(kvzip)                 \
   X(random)
 
 namespace snapkv {

@@ -77,8 +77,9 @@ TEST_F(CudaSession, KeepsTheRowsThatTheCpuKeeps) {
   cuda_on_host::guard_memory(true);  // policies may read scores and rows only by copies
 #endif
   const auto ids = generated_ids(90, kVocab, 3);
-  for (const char* policy : {"snapkv", "pyramidkv", "ada-snapkv", "streaming-llm", "h2o", "tova",
-                             "knorm", "keydiff", "expected-attention", "chunkkv", "random"}) {
+  for (const char* policy :
+       {"snapkv", "pyramidkv", "ada-snapkv", "streaming-llm", "h2o", "tova", "knorm", "keydiff",
+        "expected-attention", "chunkkv", "kvzip", "random"}) {
     SCOPED_TRACE(policy);
     const SessionOptions options = options_of(policy, DType::f32, 40);
     Session cpu(load_model("tiny-f32"), options);

@@ -257,7 +257,7 @@ TEST(DecodeLimitTest, ATurnThatWasKeptWholeIsCompressedWithTheNextToken) {
 
 TEST(DecodeLimitTest, EveryPolicyStaysBounded) {
   for (const std::string& policy : policy_names()) {
-    if (policy == "full" || policy == "h2o" || policy == "expected-attention") continue;
+    if (policy == "full" || policy_info(policy).observes) continue;
     for (const DType type : {DType::f16, DType::q8_0}) {
       SCOPED_TRACE(policy + " " + std::string(name(type)));
       SessionOptions options = limited(40, 8, 56);
@@ -333,7 +333,7 @@ TEST(DecodeLimitTest, SaysWhatCantWork) {
   expect_error(ErrorCode::kUsage, {"kv_decode_limit", "64", "budget"},
                [&] { make(limited(64, 16, 64)); });
   expect_error(ErrorCode::kUsage, {"kv_decode_limit", "-1"}, [&] { make(limited(64, 16, -1)); });
-  for (const char* policy : {"h2o", "expected-attention"}) {
+  for (const char* policy : {"h2o", "expected-attention", "kvzip"}) {
     SessionOptions options = limited(64, 16, 100);
     options.kv.name = policy;
     expect_error(ErrorCode::kUsage, {"kv_decode_limit", policy, "queries"}, [&] { make(options); });

@@ -254,6 +254,11 @@ TEST(KvRefresh, EveryPolicyAndManyConfigurationsAtOnce) {
     SCOPED_TRACE(policy);
     SessionOptions options = refreshed(40);
     options.kv = {.name = policy, .budget = 40, .window_size = 8};
+    if (policy_info(policy).shares_layers) {
+      expect_error(ErrorCode::kUsage, {"kv_refresh", policy, "once"},
+                   [&] { Session(model, options); });
+      continue;
+    }
     Session one(model, options), other(model, refreshed(24));
     Session* both[] = {&one, &other};
     prefill_many(both, tokens(90, 1));

@@ -47,7 +47,13 @@ TEST(MemoryPlanTest, AMillionTokensArePlannedIn20Milliseconds) {
       const double seconds =
           least_seconds(kMostSeconds, 5, [&] { plan = plan_memory(info, options, 1'000'000); });
       EXPECT_LT(seconds, kMostSeconds) << policy << (critical ? ", critical" : "");
-      EXPECT_EQ(plan.hidden_states, 1'000'000u * info.n_embd * sizeof(float));
+      const size_t row = info.n_embd * sizeof(float);
+      if (policy_info(policy).replays) {  // and what asks for each of 489 pieces
+        EXPECT_GT(plan.hidden_states, 2'000'000u * row);
+        EXPECT_LE(plan.hidden_states, (2'000'000u + 489 * 96) * row);
+      } else {
+        EXPECT_EQ(plan.hidden_states, 1'000'000u * row);
+      }
     }
   }
 }

@@ -237,7 +237,7 @@ TEST(RandomPolicy, KeepsTheSameRowsEverywhere) {
 
 TEST_P(KeyPolicies, SinksAreKeptByEveryPolicy) {
   const Layer l = random_layer(300, 16, 4, 2, 32, DType::f16, 57);
-  for (const std::string& policy : policy_names()) {
+  for (const std::string& policy : one_layer_policies()) {
     const PolicyConfig config{.name = policy, .budget = 64, .window_size = 16, .sinks = 30};
     const Kept kept = run_policy(*backend_, config, l, DType::f16);
     size_t total = 0;

@@ -39,7 +39,7 @@ TEST_P(ObservingPolicies, NeedTheirObserver) {
   input.q_window = q;
   input.k = input.v = k;
   input.n_rows = n_rows;
-  for (const char* name : {"h2o", "expected-attention"}) {
+  for (const char* name : {"h2o", "expected-attention", "kvzip"}) {
     const auto policy = Policy::make({.name = name, .budget = 64, .window_size = 16});
     expect_error(ErrorCode::kUsage, {name, "every query"},
                  [&] { policy->make_selector(*backend_)->select(input, 64); });

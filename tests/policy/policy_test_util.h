@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "policy/policy.h"
@@ -10,6 +11,15 @@
 #include "tests/policy/selection_oracle.h"
 
 namespace snapkv::test {
+
+/// The names of the policies that choose among the rows of one layer at a time.
+inline std::vector<std::string> one_layer_policies() {
+  std::vector<std::string> names;
+  for (const PolicyInfo& info : all_policies()) {
+    if (!info.shares_layers) names.push_back(info.name);
+  }
+  return names;
+}
 
 using Kept = std::vector<std::vector<int32_t>>;  // [n_head_kv][n_kept]
 

@@ -35,30 +35,37 @@ std::unique_ptr<RowState> readable_copy(Session::Impl& session, int il, const Ro
   return copy;
 }
 
-Selection select_rows(Session::Impl& session, int il, const RowState& rows,
-                      std::span<const Tensor> q_windows, LayerSelector& selector, int64_t budget) {
+namespace {
+
+/// What a policy sees of a layer, and the memory that it is in.
+struct LayerInput {
+  LayerInput(Session::Impl& session, int il, const RowState& rows,
+             std::span<const Tensor> q_windows);
+  LayerInput(const LayerInput&) = delete;
+  LayerInput& operator=(const LayerInput&) = delete;
+
+  const std::vector<int32_t> n_rows;
+  std::vector<Tensor> wo;
+  Buffer joined;
+  PolicyInput input;
+};
+
+LayerInput::LayerInput(Session::Impl& session, int il, const RowState& rows,
+                       std::span<const Tensor> q_windows)
+    : n_rows(rows.n_rows()) {
   const Architecture& architecture = session.architecture();
   const LayerSpec& layer = architecture.layer_spec(il);
-  const std::vector<int32_t> n_rows = rows.n_rows();
-  if (std::all_of(n_rows.begin(), n_rows.end(), [&](int32_t n) { return n <= budget; })) {
-    Selection all;
-    all.keep_all = true;
-    return all;
-  }
   const std::vector<int> readers = architecture.spec().readers(il);
   SNAPKV_CHECK(q_windows.size() == readers.size());
-  PolicyInput input;
   input.il = layer.place.il;
   input.n_layer = layer.place.n_layer;
   input.q_window = q_windows[0];
-  Buffer joined;
   if (readers.size() > 1 && q_windows[0]) {
     const int64_t n_head = layer.n_head * std::ssize(readers);
     joined = join_heads(session.backend(), q_windows, layer.state.n_head);
     input.q_window =
         joined.view(DType::f32, {q_windows[0].shape[0], n_head, layer.state.head_dim_k});
   }
-  std::vector<Tensor> wo;
   for (const int reader : readers) wo.push_back(architecture.attention_output(reader).w);
   const RowState::Views views = rows.views();
   input.k = views.k;
@@ -69,7 +76,24 @@ Selection select_rows(Session::Impl& session, int il, const RowState& rows,
   input.rope = architecture.rotation(il, session.n_ctx);
   input.wo = wo;
   input.value_heads = architecture.value_heads(il);
-  return selector.select(input, budget);
+}
+
+}  // namespace
+
+Selection select_rows(Session::Impl& session, int il, const RowState& rows,
+                      std::span<const Tensor> q_windows, LayerSelector& selector, int64_t budget) {
+  const std::vector<int32_t> n_rows = rows.n_rows();
+  if (std::all_of(n_rows.begin(), n_rows.end(), [&](int32_t n) { return n <= budget; })) {
+    Selection all;
+    all.keep_all = true;
+    return all;
+  }
+  return selector.select(LayerInput(session, il, rows, q_windows).input, budget);
+}
+
+RowScores score_rows(Session::Impl& session, int il, const RowState& rows,
+                     std::span<const Tensor> q_windows, LayerSelector& selector) {
+  return selector.score_rows(LayerInput(session, il, rows, q_windows).input);
 }
 
 }  // namespace snapkv

@@ -20,5 +20,8 @@ std::unique_ptr<RowState> readable_copy(Session::Impl& session, int il, const Ro
 /// observes, it has seen the layer's queries. `budget` comes from the policy's layer_budget().
 Selection select_rows(Session::Impl& session, int il, const RowState& rows,
                       std::span<const Tensor> q_windows, LayerSelector& selector, int64_t budget);
+/// The same for a policy whose layers share the budget (LayerSelector::score_rows).
+RowScores score_rows(Session::Impl& session, int il, const RowState& rows,
+                     std::span<const Tensor> q_windows, LayerSelector& selector);
 
 }  // namespace snapkv

@@ -70,8 +70,7 @@ void check_options(const Session::Impl& first, const PrefillOptions& options) {
     fail(ErrorCode::kUsage, "{} is for the CPU; on a GPU a later turn sees what was kept",
          OptionName("kv_refresh"));
   }
-  if (first.backend().is_device() &&
-      first.options.prefill_attention == PromptAttention::sparse) {
+  if (first.backend().is_device() && first.options.prefill_attention == PromptAttention::sparse) {
     fail(ErrorCode::kUsage, "{} sparse is for the CPU", OptionName("prefill_attention"));
   }
   if (first.backend().is_device() && first.options.draft == Draft::self) {
@@ -172,6 +171,10 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
       check_prefix(*options.prefix, options.n_from_prefix, *s, tokens);
     }
   }
+  const auto chooses = [](const Session::Impl* s) {
+    return s->n_past == 0 || !s->policy->info().shares_layers;
+  };
+  const bool compress = options.compress && std::ranges::all_of(sessions, chooses);
   PrefillPlan plan;
   plan.tokens = tokens.subspan(options.n_from_prefix);
   plan.n_tokens = n - options.n_from_prefix;
@@ -183,13 +186,20 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.packed_at_use =
       packs_at_use(first.backend(), first.info().file_type, plan.n_tokens, first.options.chunk);
   plan.releases_weights = plan.packed && !plan.packed_at_use && plan.n_tokens >= kReleaseMinTokens;
+  const bool again = compress && std::ranges::any_of(sessions, [n](Session::Impl* s) {
+                       return wants_replays(s->architecture().spec(), *s->policy, n);
+                     });
+  if (again) {
+    plan.replays = make_replays(*first.model, plan.tokens);
+    plan.n_replayed = most_replayed(plan.n_tokens);
+  }
   const int64_t n_held = options.on_logits ? std::min(kOutputRows, plan.n_logits) : plan.n_logits;
-  MemoryPlan memory = plan_turn(sessions, n, options.compress, n_held);
+  MemoryPlan memory = plan_turn(sessions, n, compress, n_held);
   for (const Session::Impl* s : sessions) {
     memory.draft -= std::min(memory.draft, s->stats.draft_bytes);  // it is there already
   }
   if (options.prefix != nullptr) {  // the prefix's rows are not computed again
-    const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, n_held);
+    const MemoryPlan read = plan_all(sessions, plan.n_tokens, compress, n_held);
     memory.hidden_states = read.hidden_states;
     memory.activations = read.activations;
     memory.packed_weights = read.packed_weights;

@@ -84,8 +84,7 @@ class Rehearsal {
   /// expert, and what all tokens pass through.
   int64_t packed_networks() const {
     const ModelInfo& info = prompt_.info;
-    const bool uses_library =
-        plan_.packed_weights > 0 && !rounds_prompts(backend_, info.file_type);
+    const bool uses_library = plan_.packed_weights > 0 && !rounds_prompts(backend_, info.file_type);
     return uses_library && info.n_expert > 0 ? info.n_expert + 1 : 0;
   }
 
@@ -109,6 +108,13 @@ class Rehearsal {
     plan.packed = packs_weights(backend_, file_type, plan.n_tokens);
     plan.packed_at_use = packs_at_use(backend_, file_type, plan.n_tokens, options.chunk);
     plan.hidden_place = prompt_.hidden_place;
+    const bool again = std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& session) {
+      return wants_replays(sample_.spec(), *session->policy, plan.n_tokens);
+    });
+    if (again) {
+      plan.replays = {longest_replay(plan.n_tokens)};
+      plan.n_replayed = most_replayed(plan.n_tokens);
+    }
     const std::vector<int32_t> tokens(plan.chunk, 0);
     plan.tokens = tokens;
     const PrefillPrompt prompt;

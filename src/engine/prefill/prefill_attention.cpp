@@ -98,11 +98,13 @@ void PrefillAttentionStep::show(const Tensor& q, std::span<const int32_t> n_rows
                          .rope = architecture_.rotation(il_, n_ctx_),
                          .variant = architecture_.variant(il_),
                          .chunk = layer.attention == AttentionKind::chunked ? layer.window : 0,
-                         .reader = reader_};
+                         .reader = reader_,
+                         .replay = chunk_.replay};
+  const bool is_replay = chunk_.replay.n_own > 0;
   for (const auto& target : targets_) {
-    if (target->observes()) target->observe(chunk);
+    if (is_replay ? target->replays() : target->observes()) target->observe(chunk);
   }
-  if (probe_ != nullptr) probe_->observe(backend_, chunk);
+  if (probe_ != nullptr && !is_replay) probe_->observe(backend_, chunk);
 }
 
 void PrefillAttentionStep::end_layer() {

@@ -15,8 +15,6 @@
 
 namespace snapkv {
 
-using PrefillTargets = std::vector<std::unique_ptr<PrefillTarget>>;
-
 class PrefillAttentionStep final : public AttentionStep {
  public:
   /// `probe` may be nullptr. `n_ctx`: the sessions' context.
@@ -41,6 +39,7 @@ class PrefillAttentionStep final : public AttentionStep {
     /// kept.
     int64_t window_row = 0;
     int64_t n_dense = 0;  // SparseAttention::n_dense
+    QueryChunk::Replay replay = {};
   };
   /// Prepares the next chunk of layer il.
   void begin(int il, const Chunk& chunk);

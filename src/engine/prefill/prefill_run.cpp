@@ -50,6 +50,7 @@ PrefillRun::PrefillRun(Segments segments, PrefillTimes& times)
       plan_(segments_[0]->plan()),
       linear_(backend_) {
   for (const auto& segment : segments_) n_tokens_ += segment->plan().n_tokens;
+  n_computed_ = segments_.size() == 1 ? plan_.n_computed() : n_tokens_;
   chunk_ = segments_.size() == 1 ? plan_.chunk : n_tokens_;
 }
 
@@ -66,15 +67,15 @@ bool PrefillRun::step() {
     n_done_ = plan_.n_skipped;
   }
   timer.lap();
-  const int64_t end = std::min(n_tokens_, n_done_ + chunk_);
+  const int64_t end = std::min(end_of_text(n_done_), n_done_ + chunk_);
   run_chunk(n_done_, end);
   n_done_ = end;
-  if (n_done_ == n_tokens_) backend_.synchronize();  // before the time is taken
+  if (n_done_ == n_computed_) backend_.synchronize();  // before the time is taken
   const double packing = linear_.take_pack_seconds();
   times_.pack += packing;
   times_.layers += timer.lap() - packing;
   report();
-  if (n_done_ < n_tokens_) return false;
+  if (n_done_ < n_computed_) return false;
   end_layer();
   n_done_ = 0;
   if (++il_ < architecture_.config().n_layer) return false;
@@ -85,8 +86,14 @@ bool PrefillRun::step() {
   return is_done;
 }
 
+/// Where the prompt or the replay ends that a token of the run belongs to.
+int64_t PrefillRun::end_of_text(int64_t token) const {
+  const Replay* const replay = segments_.size() == 1 ? plan_.replay_at(token) : nullptr;
+  return replay == nullptr ? n_tokens_ : replay->first + std::ssize(replay->tokens);
+}
+
 double PrefillRun::fraction() const {
-  const double done = static_cast<double>(n_done_) / static_cast<double>(n_tokens_);
+  const double done = static_cast<double>(n_done_) / static_cast<double>(n_computed_);
   return (il_ + done) / static_cast<double>(architecture_.config().n_layer);
 }
 
@@ -96,7 +103,8 @@ void PrefillRun::commit() {
 }
 
 void PrefillRun::begin() {
-  hidden_ = HiddenStates(backend_, plan_.hidden_place, n_tokens_, architecture_.config().n_hidden(),
+  const int64_t n_states = n_tokens_ + (segments_.size() == 1 ? plan_.n_replayed : 0);
+  hidden_ = HiddenStates(backend_, plan_.hidden_place, n_states, architecture_.config().n_hidden(),
                          chunk_, first_.options.spill_dir);
   for (const auto& segment : segments_) {
     segment->allocate();
@@ -141,10 +149,12 @@ void PrefillRun::run_chunk(int64_t begin, int64_t end) {
     const bool last = il_ + 1 == architecture_.config().n_layer;
     const int64_t first_out = last ? n_tokens_ - plan_.n_logits : 0;
     pass.n_q = std::clamp<int64_t>(end - segments_[0]->first_query(il_), 0, n);
-    pass.n_out = std::clamp<int64_t>(end - first_out, 0, n);
+    const Replay* const replay = plan_.replay_at(begin);
+    pass.n_out = replay != nullptr && last ? 0 : std::clamp<int64_t>(end - first_out, 0, n);
     pass.attention = &segments_[0]->begin_chunk(il_, begin, end, 0, sequences_);
     pass.pos = segments_[0]->pos();
-    tokens = plan_.tokens.subspan(begin - plan_.n_skipped, n);
+    tokens = replay != nullptr ? std::span(replay->tokens).subspan(begin - replay->first, n)
+                               : plan_.tokens.subspan(begin - plan_.n_skipped, n);
   } else {
     pos_.clear();
     int64_t first_row = 0;

@@ -29,6 +29,7 @@ class PrefillRun {
  private:
   void begin();
   void begin_layer();
+  int64_t end_of_text(int64_t token) const;
   void run_chunk(int64_t begin, int64_t end);
   void end_layer();
   void release_layer();
@@ -45,6 +46,7 @@ class PrefillRun {
   const Architecture& architecture_;
   const PrefillPlan& plan_;  // the first segment's; holds for all in what they share
   int64_t n_tokens_ = 0;     // of all segments
+  int64_t n_computed_ = 0;   // and their replays
   int64_t chunk_ = 0;
   LinearRunner linear_;
   Timer timer_;  // started with the prompt, for progress

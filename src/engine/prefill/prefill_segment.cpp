@@ -14,7 +14,8 @@ PrefillTargets make_targets(const PrefillPrompt& prompt, const PrefillPlan& plan
   const int64_t n_tokens = plan.n_tokens + prompt.options.n_from_prefix;
   PrefillTargets targets;
   for (Session::Impl* s : sessions) {
-    targets.push_back(std::make_unique<PrefillTarget>(*s, n_tokens, prompt.options.compress));
+    targets.push_back(
+        std::make_unique<PrefillTarget>(*s, n_tokens, prompt.options.compress, targets));
   }
   return targets;
 }
@@ -46,6 +47,8 @@ size_t PrefillSegment::scratch_bytes() const {
   size_t bytes = scratch_ != nullptr ? scratch_->bytes() : 0;
   if (recurrent_ != nullptr) bytes += recurrent_->bytes();
   for (const auto& [il, held] : held_) bytes += held.rows->bytes();
+  for (const auto& [piece, rows] : replays_) bytes += rows->bytes();
+  for (const auto& target : targets_) bytes += target->ranking_bytes();
   return bytes;
 }
 
@@ -75,6 +78,7 @@ void PrefillSegment::begin_layer(int il) {
     q_window_ = window_buffer_.view(DType::f32, {n_window_, layer.n_head, layer.state.head_dim_k});
   }
   recurrent_.reset();
+  replayed_.reset();
   if (layer.state.has_rows()) fill_scratch(il);
   if (layer.state.has_recurrent()) begin_recurrent(il);
 }
@@ -98,7 +102,7 @@ void PrefillSegment::begin_recurrent(int il) {
 void PrefillSegment::fill_scratch(int il) {
   Session::Impl& session = first();
   Backend& backend = session.backend();
-  int64_t n_rows = plan_.n_tokens + prompt_.options.n_from_prefix;
+  int64_t n_rows = plan_.n_tokens + prompt_.options.n_from_prefix + plan_.n_replay_rows();
   const RowState* old = targets_[0]->old_layer(il);
   if (old != nullptr) n_rows += old->most_rows();
   // a scratch layer that will become the cache needs room for generated tokens
@@ -160,8 +164,76 @@ void PrefillSegment::add_pieces(int64_t begin, int64_t end, int64_t first_row,
   recurrent_->advance(end - begin);
 }
 
+/// The attention step for tokens [begin, end) of the run, which are a replay's. They go on from the
+/// prompt's end, as if no other replay had been there.
+AttentionStep& PrefillSegment::begin_replay(int il, int64_t begin, int64_t end, int64_t first_row,
+                                            std::vector<SequenceRows>& sequences) {
+  const Replay& replay = *plan_.replay_at(begin);
+  const StateShape& shape = first().architecture().layer_spec(il).state;
+  const int64_t n = std::ssize(replay.tokens), n_done = begin - replay.first;
+  // Beyond the context there may be no positions: a replay that does not fit ends with it.
+  const int64_t n_ctx = std::max(first().n_ctx, first().architecture().config().n_ctx_train);
+  const int64_t first_pos = std::clamp<int64_t>(n_ctx - n, 0, plan_.n_tokens);
+  pos_.resize(end - begin);
+  std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(first_pos + n_done));
+  if (n_done == 0) begin_replay_states(il, replay);
+  SequenceRows rows{.begin = first_row, .end = first_row + end - begin};
+  if (recurrent_) {
+    rows.from = replayed_->now();
+    rows.to = replayed_->next();
+    replayed_->advance(end - begin);
+  }
+  sequences.push_back(rows);
+  if (!shape.shared && !shape.has_rows()) return attention_;
+  attention_.begin(il, {.rows = &rows_of(il),
+                        .n_ahead = shape.shared ? n - n_done : 0,
+                        .pos = pos_,
+                        .replay = {.begin = static_cast<int32_t>(replay.begin),
+                                   .end = static_cast<int32_t>(replay.end),
+                                   .n_own = static_cast<int32_t>(end - replay.first)}});
+  return attention_;
+}
+
+/// Lets the states of layer il be what they are after the prompt.
+void PrefillSegment::begin_replay_states(int il, const Replay& replay) {
+  Backend& backend = first().backend();
+  const ModelSpec& spec = first().architecture().spec();
+  const StateShape& shape = spec.layers[il].state;
+  if (recurrent_) {
+    replayed_ = std::make_unique<RecurrentState>(first().meter, shape);
+    replayed_->reserve(backend, 1, 1);
+    replayed_->copy_now(backend, *recurrent_);
+  }
+  if (!shape.shared && !shape.has_rows()) return;
+  forget_replay(il);
+  if (shape.shared) rows_of(il).append(backend, *replays_.at({spec.rows_of(il), replay.begin}));
+}
+
+/// Drops the rows that a replay has left in those that layer il sees. The first one to see them
+/// sets them aside for later layers.
+void PrefillSegment::forget_replay(int il) {
+  RowState& rows = rows_of(il);
+  const ModelSpec& spec = first().architecture().spec();
+  const std::vector<int32_t> n_prompt(spec.layers[spec.rows_of(il)].state.n_head,
+                                      static_cast<int32_t>(plan_.n_tokens));
+  const int32_t n_own = rows.most_rows() - n_prompt[0];
+  const bool is_read_later = spec.rows_of(il) == il && spec.readers(il).size() > 1;
+  if (is_read_later && n_own > 0) {
+    const auto at = std::ranges::find_if(plan_.replays, [&](const Replay& replay) {
+      return !replays_.contains({il, replay.begin});
+    });
+    std::unique_ptr<RowState>& own = replays_[{il, at->begin}];
+    own = make_full_state(spec.layers[il].state, first().meter,
+                          scratch_dtype(first().options.kv_type));
+    own->reserve(first().backend(), n_own, n_own);
+    own->append(first().backend(), rows, n_prompt, n_own);
+  }
+  SNAPKV_CHECK(rows.keep_first(static_cast<int32_t>(plan_.n_tokens)));
+}
+
 AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end, int64_t first_row,
                                            std::vector<SequenceRows>& sequences) {
+  if (plan_.replay_at(begin) != nullptr) return begin_replay(il, begin, end, first_row, sequences);
   pos_.resize(end - begin);
   std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(plan_.n_past + begin));
   if (recurrent_) {
@@ -197,6 +269,7 @@ void PrefillSegment::keep_recurrent(int il) {
 
 void PrefillSegment::end_layer(int il) {
   const StateShape& shape = first().architecture().layer_spec(il).state;
+  if (!plan_.replays.empty() && (shape.shared || shape.has_rows())) forget_replay(il);
   if (shape.shared || shape.has_rows()) end_attention(il);
   if (recurrent_) keep_recurrent(il);
 }
@@ -250,6 +323,7 @@ void PrefillSegment::keep_rows(int il) {
     target->keep_rows(rows_of, rows, windows, may_take);
   }
   held_.erase(rows_of);
+  std::erase_if(replays_, [&](const auto& replay) { return replay.first.first == rows_of; });
 }
 
 void PrefillSegment::prepare_commit() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cache/recurrent_state.h"
@@ -37,8 +38,9 @@ class PrefillSegment {
   void begin_layer(int il);
   /// The first token whose query the layer needs.
   int64_t first_query(int il) const;
-  /// The attention step for tokens [begin, end) of this layer. `sequences` gets what the run's
-  /// chunk holds of this prompt, from row `first_row` on.
+  /// The attention step for tokens [begin, end) of this layer, which are all of the prompt or all
+  /// of one replay. `sequences` gets what the run's chunk holds of this prompt, from row
+  /// `first_row` on.
   AttentionStep& begin_chunk(int il, int64_t begin, int64_t end, int64_t first_row,
                              std::vector<SequenceRows>& sequences);
   /// Call it when the chunk's ops have been given to the backend.
@@ -55,6 +57,10 @@ class PrefillSegment {
 
  private:
   void fill_scratch(int il);
+  AttentionStep& begin_replay(int il, int64_t begin, int64_t end, int64_t first_row,
+                              std::vector<SequenceRows>& sequences);
+  void begin_replay_states(int il, const Replay& replay);
+  void forget_replay(int il);
   void begin_recurrent(int il);
   void add_pieces(int64_t begin, int64_t end, int64_t first_row,
                   std::vector<SequenceRows>& sequences);
@@ -82,8 +88,11 @@ class PrefillSegment {
     std::vector<Buffer> storage;
     std::vector<Tensor> windows;  // as q_window_
   };
-  std::map<int, HeldRows> held_;               // by layer
+  std::map<int, HeldRows> held_;  // by layer
+  /// The rows of replays that later layers see too, by layer and the piece's first token.
+  std::map<std::pair<int, int64_t>, std::unique_ptr<RowState>> replays_;
   std::unique_ptr<RecurrentState> recurrent_;  // of the current layer, if it has one
+  std::unique_ptr<RecurrentState> replayed_;   // the same, gone on with a replay
   std::vector<int64_t> marks_;  // the numbers of tokens after which the prefix has such states
   size_t scratch_bytes_ = 0;
   LogitRows logits_;

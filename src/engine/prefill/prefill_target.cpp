@@ -10,12 +10,38 @@
 #include "engine/core/select_rows.h"
 
 namespace snapkv {
+namespace {
 
-PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects)
+/// Whether the policy chooses among the rows of a prompt that the session is about to read.
+bool chooses(const Session::Impl& session, bool selects) {
+  return selects && !(session.policy->info().shares_layers && session.n_past > 0);
+}
+
+/// The first of the targets whose policy differs from the session's in the budget alone, if it sees
+/// replays.
+PrefillTarget* find_observer(const Session::Impl& session, const PrefillTargets& others) {
+  if (!session.policy->info().replays) return nullptr;
+  const auto without_budget = [](PolicyConfig config) {
+    config.budget = 0;
+    config.ratio = 0;
+    return config;
+  };
+  const PolicyConfig config = without_budget(session.policy->config());
+  const auto found = std::ranges::find_if(others, [&](const auto& other) {
+    return without_budget(other->session().policy->config()) == config;
+  });
+  return found != others.end() ? found->get() : nullptr;
+}
+
+}  // namespace
+
+PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects,
+                             const PrefillTargets& others)
     : session_(session),
       n_tokens_(n_tokens),
-      selects_(selects),
-      n_window_(selects || session.has_decode_limit()
+      selects_(chooses(session, selects)),
+      observer_(find_observer(session, others)),
+      n_window_(selects_ || session.has_decode_limit()
                     ? std::min<int64_t>(n_tokens, session.policy->window_size())
                     : 0) {
   const size_t n_layer = session.architecture().config().n_layer;
@@ -23,6 +49,9 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
   layer_stats_.resize(n_layer);
   if (session.has_decode_limit()) {
     queries_ = session.make_query_ring();
+  }
+  if (selects_ && session.policy->info().shares_layers) {
+    ranking_.emplace(session.backend(), session.architecture().spec(), *session.policy, n_tokens);
   }
   if (!session.keeps_all()) return;
   const ModelSpec& spec = session.architecture().spec();
@@ -72,12 +101,13 @@ int64_t PrefillTarget::budget(int il) const {
 
 void PrefillTarget::begin_layer(int il) {
   rows_of_ = session_.architecture().spec().rows_of(il);
-  std::unique_ptr<LayerSelector>& selector = selectors_[rows_of_];
+  std::shared_ptr<LayerSelector>& selector = selectors_[rows_of_];
+  if (observer_ != nullptr) selector = observer_->selectors_.at(rows_of_);
   if (selector == nullptr) selector = session_.policy->make_selector(session_.backend());
 }
 
 bool PrefillTarget::observes() const {
-  return selects_ && session_.policy->info().observes &&
+  return selects_ && observer_ == nullptr && session_.policy->info().observes &&
          session_.architecture().layer_spec(rows_of_).compressed;
 }
 
@@ -99,7 +129,9 @@ void PrefillTarget::keep_rows(int il, RowState& scratch, std::span<const Tensor>
   Timer timer;
   Backend& backend = session_.backend();
   const int32_t most_rows = scratch.most_rows();
-  const Selection selection = choose(il, scratch, q_windows, most_rows);
+  const bool ranks = ranking_ && session_.architecture().layer_spec(il).compressed;
+  const Selection selection =
+      ranks ? rank(il, scratch, q_windows) : choose(il, scratch, q_windows, most_rows);
   selectors_.erase(il);
   backend.synchronize();  // before the time is taken
   score_seconds_ += timer.lap();
@@ -141,6 +173,48 @@ void PrefillTarget::keep_recurrent(int il, RecurrentState& computed, bool may_ta
   RecurrentState& fresh = *(fresh_[il] != nullptr ? *fresh_[il] : make_fresh(il)).as_recurrent();
   if (may_take) return fresh.take(computed);
   fresh.restore(session_.backend(), computed, computed.n_tokens());
+}
+
+/// Ranks the rows with those of all layers before, which may have to give up some of theirs.
+Selection PrefillTarget::rank(int il, const RowState& scratch, std::span<const Tensor> q_windows) {
+  Selection selection;
+  selection.keep_all = true;
+  if (session_.policy->budget_for(n_tokens_) >= n_tokens_) return selection;
+  RowScores scores = score_rows(session_, il, scratch, q_windows, *selectors_.at(il));
+  for (LayerRanking::Change& change : ranking_->add(il, std::move(scores))) {
+    if (change.il == il) {
+      selection = std::move(change.selection);
+    } else {
+      drop_rows(change.il, change.selection);
+    }
+  }
+  return selection;
+}
+
+void PrefillTarget::drop_rows(int il, const Selection& selection) {
+  const std::unique_ptr<LayerState> old = std::move(fresh_[il]);
+  LayerState& fresh = make_fresh(il);
+  const auto reserve = static_cast<int32_t>(session_.options.decode_reserve);
+  fresh.rows().keep(session_.backend(), old->rows(), selection, reserve);
+  if (RecurrentState* const recurrent = old->as_recurrent()) {
+    fresh.as_recurrent()->take(*recurrent);
+  }
+  layer_stats_[il].n_kept.clear();
+  for (const int32_t n : fresh.rows().n_rows()) layer_stats_[il].n_kept.push_back(n);
+}
+
+size_t PrefillTarget::ranking_bytes() const {
+  if (!ranking_) return 0;
+  size_t most = 0;
+  const ModelSpec& spec = session_.architecture().spec();
+  for (int il = 0; il < std::ssize(spec.layers); ++il) {
+    const LayerSpec& layer = spec.layers[il];
+    if (!layer.compressed || !layer.state.has_rows()) continue;
+    const int64_t rows = (ranking_->most_rows(il) + layer.state.n_head - 1) / layer.state.n_head;
+    most = std::max(
+        most, layer.state.bytes(session_.options.kv_type, rows + session_.options.decode_reserve));
+  }
+  return most;
 }
 
 Selection PrefillTarget::choose(int il, const RowState& scratch, std::span<const Tensor> q_windows,

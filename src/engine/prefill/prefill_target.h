@@ -5,21 +5,29 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "cache/layer_state.h"
 #include "cache/recurrent_state.h"
 #include "engine/core/session_impl.h"
+#include "engine/prefill/layer_ranking.h"
 #include "engine/prefill/prefill_plan.h"
 #include "engine/prefill/prefill_times.h"
 
 namespace snapkv {
 
+class PrefillTarget;
+using PrefillTargets = std::vector<std::unique_ptr<PrefillTarget>>;
+
 class PrefillTarget {
  public:
-  /// `selects`: whether policies choose among the rows (PrefillOptions::compress).
-  PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects);
+  /// `selects`: whether policies choose among the rows (PrefillOptions::compress). `others`: the
+  /// prompt's targets so far, which live as long; what one of them observes of replays counts for
+  /// this one too if only their budgets differ.
+  PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects,
+                const PrefillTargets& others);
   /// Gives the session back what was taken from it, unless commit() was called.
   ~PrefillTarget();
   PrefillTarget(const PrefillTarget&) = delete;
@@ -38,6 +46,8 @@ class PrefillTarget {
   void begin_layer(int il);
   /// Whether observe() must be called with every query of the current layer.
   bool observes() const;
+  /// Whether it must be called with those of replays too.
+  bool replays() const { return observes() && session_.policy->info().replays; }
   void observe(const QueryChunk& chunk);
   /// Keeps the last n_window() queries of layer il, for selections during decoding.
   void keep_queries(int il, const Tensor& q_window);
@@ -53,6 +63,8 @@ class PrefillTarget {
   /// Keeps nothing, for a layer that reads the rows of another one.
   void keep_nothing(int il);
 
+  /// Memory that is needed for a while as rows are dropped that earlier layers kept.
+  size_t ranking_bytes() const;
   /// Hands the result to the session. `times`: the times that all targets share.
   void commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,
               size_t scratch_bytes);
@@ -63,13 +75,18 @@ class PrefillTarget {
   Selection choose(int il, const RowState& scratch, std::span<const Tensor> q_windows,
                    int32_t most_rows) const;
 
+  Selection rank(int il, const RowState& scratch, std::span<const Tensor> q_windows);
+  void drop_rows(int il, const Selection& selection);
+
   Session::Impl& session_;
   const int64_t n_tokens_;
   const bool selects_;
-  int rows_of_ = 0;  // the layer whose rows the current one sees
+  PrefillTarget* const observer_;  // the target that observes for this one, or null
+  int rows_of_ = 0;                // the layer whose rows the current one sees
   const int64_t n_window_;
   /// Of the layers whose rows the current and later layers see.
-  std::map<int, std::unique_ptr<LayerSelector>> selectors_;
+  std::map<int, std::shared_ptr<LayerSelector>> selectors_;
+  std::optional<LayerRanking> ranking_;             // if layers share the budget
   std::vector<std::unique_ptr<LayerState>> fresh_;  // [n_layer]
   std::vector<int> emptied_;  // layers whose old rows are among those that fresh_ has taken
   std::vector<std::vector<int32_t>> old_history_;  // [n_layer], history's rows before this prompt
