@@ -44,7 +44,7 @@ class DocumentCommands : public ::testing::Test {
 TEST_F(DocumentCommands, AskFindsWhatCompressKept) {
   const Result compressed = compress({"--kv-budget", "768"});
   ASSERT_EQ(compressed.code, 0) << compressed.err;
-  EXPECT_NE(compressed.err.find("keydiff"), std::string::npos) << compressed.err;
+  EXPECT_NE(compressed.err.find("kvzip"), std::string::npos) << compressed.err;
   EXPECT_NE(compressed.err.find("times as much"), std::string::npos) << compressed.err;
   const Result answered = ask();  // the file names its model
   ASSERT_EQ(answered.code, 0) << answered.err;
@@ -95,7 +95,7 @@ TEST_F(DocumentCommands, AskRefusesTypedOptionsThatTheFileIsNotOf) {
     EXPECT_NE(refused.err.find(options[0]), std::string::npos) << refused.err;
     EXPECT_EQ(refused.out, "");
   }
-  EXPECT_EQ(ask({"--kv-budget", "256", "--kv-type", "f16", "--kv-policy", "keydiff"}).code, 0);
+  EXPECT_EQ(ask({"--kv-budget", "256", "--kv-type", "f16", "--kv-policy", "kvzip"}).code, 0);
   Command command;
   command.args = {"ask", file_, "-p", "What?", "-n", "1"};
   command.env = {{"SNAPKV_KV_BUDGET", "40"}, {"SNAPKV_KV_POLICY", "snapkv"}};

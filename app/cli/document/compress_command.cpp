@@ -33,10 +33,6 @@
 namespace snapkv::cli {
 namespace {
 
-/// The policy for choosing rows before the question is known; none does that well
-/// (docs/quality.md).
-constexpr const char* kAgnosticPolicy = "keydiff";
-
 struct CompressSettings {
   ModelSettings model;
   CacheSettings cache;
@@ -50,7 +46,7 @@ struct CompressSettings {
 };
 
 void add_options(CLI::App& app, CompressSettings& s) {
-  s.cache.policy = kAgnosticPolicy;
+  s.cache.policy = chat::kUnaskedPolicy;
   s.document.add_options(app, PromptSettings::Parts::one);
   mark_output(
       app.add_option("-o,--output", s.output, "The file that is written, document.kv for example"),
@@ -188,15 +184,17 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   text = fitting_text(s, *model, form, std::move(text));
   const std::string notes =
       chat::document_notes(form, std::filesystem::absolute(s.model.path).string(), "");
-  Session session(model, session_options(s.cache, s.n_ctx, &model->info()));
   PrefillPrompt prompt;
-  prompt.sessions = {&session};
   prompt.tokens = model->tokenize(chat::document_part(form, text));
   prompt.options.progress = progress.callback();
   const int64_t n_tokens = std::ssize(prompt.tokens);
   const bool keeps_all =
       s.keep_full || (!chooses_rows(s) && chat::stores_every_row(*model, n_tokens, s.full_limit));
   prompt.makes_prefix = keeps_all;
+  SessionOptions options = session_options(s.cache, s.n_ctx, &model->info());
+  if (keeps_all) options.kv = {};  // what the session itself keeps is not stored
+  Session session(model, options);
+  prompt.sessions = {&session};
   const Timer timer;
   Prefill prefill(std::move(prompt));
   while (!prefill.step()) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "chat/document.h"
 #include "cli/common/output_files.h"
 #include "cli/common/policy_options.h"
 #include "cli/common/signals.h"
@@ -40,11 +41,13 @@ void add_record_options(CLI::App& app, EvalSettings& settings, bool draws) {
 }
 
 void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
-  app.add_option("--policies", settings.policies, "Policies to compare")
-      ->check(CLI::IsMember(policy_names()))
-      ->delimiter(',')
-      ->type_name("NAME,...")
-      ->default_str(fmt::format("{}", fmt::join(settings.policies, ",")));
+  CLI::Option* const policies =
+      app.add_option("--policies", settings.policies, "Policies to compare")
+          ->check(CLI::IsMember(policy_names()))
+          ->delimiter(',')
+          ->type_name("NAME,...")
+          ->default_str(fmt::format("{}; full,{} with --question-agnostic",
+                                    fmt::join(settings.policies, ","), chat::kUnaskedPolicy));
   std::vector<CLI::Option*> lists;
   for (ParamList& list : settings.lists) {
     const PolicyParam& param = *policy_info("snapkv").find(list.param);
@@ -57,7 +60,10 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   add_cache_options(app, settings.cache);
   app.remove_option(app.get_option("--kv-policy"));  // --policies replaces it
   app.get_option("--budgets")->excludes(app.get_option("--kv-memory"));
-  app.final_callback([&app, &settings, lists] {
+  app.final_callback([&app, &settings, lists, policies] {
+    if (settings.question_agnostic && policies->count() == 0) {
+      settings.policies = {"full", chat::kUnaskedPolicy};
+    }
     note_typed_options(app, settings.cache);
     for (size_t i = 0; i < lists.size(); ++i) settings.lists[i].typed = lists[i]->count() > 0;
   });

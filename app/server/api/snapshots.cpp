@@ -29,10 +29,6 @@ int64_t unix_seconds(fs::file_time_type time) {
   return std::chrono::duration_cast<std::chrono::seconds>(system.time_since_epoch()).count();
 }
 
-/// The policy for choosing rows before the question is known; none does that well
-/// (docs/quality.md).
-constexpr const char* kDocumentPolicy = "keydiff";
-
 bool says_what_is_kept(const Fields& body) { return body.object("kv") != nullptr; }
 
 bool names_policy(const Fields& body) {
@@ -116,11 +112,6 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   if (body.text("long").value_or("refuse") != "refuse") {
     body.refuse("long", "a snapshot holds its whole document, for questions that are not known");
   }
-  const std::optional<bool> keep_full = body.boolean("keep_full");
-  bool keeps_all = keep_full.value_or(false);
-  Json with_policy = json;
-  if (!keeps_all && !names_policy(body)) with_policy["kv"]["policy"] = kDocumentPolicy;
-  snapshot.request = read_request(Fields(with_policy), context, "snapshot-");
   chat::DocumentForm form;
   if (const auto& tmpl = context.options.chat_template) {
     form.template_source = tmpl->source();
@@ -130,14 +121,19 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   } else if (body.has("system")) {
     body.refuse("system", "the model has no chat template to write it with");
   }
-  Prompt& prompt = snapshot.request.prompt;
-  prompt.chat = chat::document_part(form, text);
-  prompt.tokens = context.model().tokenize(prompt.chat);
-  if (text.empty() || prompt.tokens.empty()) body.refuse("text", "it is empty");
+  const RenderedChat part = chat::document_part(form, text);
+  std::vector<int32_t> tokens = context.model().tokenize(part);
+  if (text.empty() || tokens.empty()) body.refuse("text", "it is empty");
+  const std::optional<bool> keep_full = body.boolean("keep_full");
+  bool keeps_all = keep_full.value_or(false);
   if (!keep_full && !says_what_is_kept(body)) {
-    keeps_all =
-        chat::stores_every_row(context.model(), std::ssize(prompt.tokens), chat::kFullLimit);
+    keeps_all = chat::stores_every_row(context.model(), std::ssize(tokens), chat::kFullLimit);
   }
+  Json with_policy = json;
+  if (!keeps_all && !names_policy(body)) with_policy["kv"]["policy"] = chat::kUnaskedPolicy;
+  snapshot.request = read_request(Fields(with_policy), context, "snapshot-");
+  snapshot.request.prompt.chat = part;
+  snapshot.request.prompt.tokens = std::move(tokens);
   snapshot.request.keeps_all = keeps_all;
   snapshot.notes =
       chat::document_notes(form, context.model().info().path, body.text("notes").value_or(""));
