@@ -7,8 +7,9 @@
 
 `make quality` runs it. Needs the models of `make models LARGE=1` and the texts of `make texts`. Takes
 hours; stopped and begun again, it goes on where it was: records go to OUT/HALF, and what they have is not
-asked again. With the half to report on, and all tasks, the table between <!-- table --> and <!-- end -->
-in docs/quality.md and the picture docs/quality.svg are written; otherwise the table is printed only.
+asked again. With the half to report on, the table between <!-- table --> and <!-- end --> in
+docs/quality.md and the picture docs/quality.svg are written from all records that OUT has of tasks
+that are done; with the other half the table is printed only.
 """
 
 import argparse
@@ -24,7 +25,7 @@ DATA = "eval/texts/questions.jsonl"
 KINDS = ("prose", "manual", "reference", "code")
 LONG = (8000, 16000, 30000)  # tokens of documents made of several texts
 SEEDS = {"choose": "1", "report": "7"}  # of what is drawn: facts, RULER
-UNKNOWN = ("keydiff", "lagkv", "expected-attention", "snapkv-max")
+UNKNOWN = ("kvzip", "keydiff", "expected-attention", "snapkv-max")
 
 
 class Judge:
@@ -121,10 +122,19 @@ def minutes(seconds):
     return f"{seconds / 60:.1f} min"
 
 
+def records_of(task, options):
+    return pathlib.Path(options.out) / options.half / f"{task.name}.jsonl"
+
+
+def mark_of(records):
+    """A file that is there when the records are complete."""
+    return records.with_suffix(".done")
+
+
 def run(task, options, place):
-    """Runs what a task's file of records lacks, and returns the file."""
+    """Runs what a task's file of records lacks."""
     model = pathlib.Path(options.models) / task.judge.file
-    records = pathlib.Path(options.out) / options.half / f"{task.name}.jsonl"
+    records = records_of(task, options)
     records.parent.mkdir(parents=True, exist_ok=True)
     arguments = task.arguments()
     command = [options.snapkv, "eval", arguments[0], "-m", str(model), *arguments[1:],
@@ -134,14 +144,17 @@ def run(task, options, place):
     print(f"[{place}] {task.name}: {' '.join(command)}", file=sys.stderr, flush=True)
     begin = time.monotonic()
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    mark_of(records).touch()
     print(f"[{place}] {task.name}: {minutes(time.monotonic() - begin)}", file=sys.stderr, flush=True)
-    return records
 
 
-def read(path):
-    """scores[policy, budget][id]; the full cache has the budget 0."""
+def read(task, options):
+    """scores[policy, budget][id], where the full cache has the budget 0; None unless it is done."""
+    records = records_of(task, options)
+    if not mark_of(records).exists():
+        return None
     scores = {}
-    for line in path.read_text().splitlines():
+    for line in records.read_text().splitlines():
         record = json.loads(line)
         kept = record["configuration"]
         scores.setdefault((kept["policy"], kept.get("budget", 0)), {})[record["id"]] = record["score"]
@@ -312,14 +325,16 @@ def main():
         return
     check_files(tasks, options)
     make_code_questions(options)
-    begin, measured = time.monotonic(), []
+    begin = time.monotonic()
     for i, task in enumerate(tasks):
-        measured.append((task, read(run(task, options, f"{i + 1}/{len(tasks)}"))))
-        print(table(measured[-1:]), flush=True)
+        run(task, options, f"{i + 1}/{len(tasks)}")
+        print(table([(task, read(task, options))]), flush=True)
     print(f"all tasks: {minutes(time.monotonic() - begin)}", file=sys.stderr)
+    every = [task for judge in JUDGES for task in tasks_of(judge, options)]
+    measured = [(task, scores) for task in every if (scores := read(task, options)) is not None]
     text = table(measured)
     print("\n" + text)
-    if options.half == "report" and not options.only and not options.judges:
+    if options.half == "report":
         put(ROOT / "docs/quality.md", text)
         (ROOT / "docs/quality.svg").write_text(picture(measured))
 
