@@ -129,7 +129,9 @@ TEST_P(FamilyTest, KeepsTheBudgetOrTheWindow) {
       int64_t of_layer = 0;
       for (const size_t n : rows(session, il)) of_layer += static_cast<int64_t>(n);
       const int64_t n_head_kv = info().layers[il].n_head_kv;
-      if (!kind.shares_layers) EXPECT_EQ(of_layer % n_head_kv, 0);
+      if (!kind.shares_layers) {
+        EXPECT_EQ(of_layer % n_head_kv, 0);
+      }
       kept += kind.shares_layers ? of_layer : of_layer / n_head_kv;
       expected += kind.shares_layers ? budget * n_head_kv : budget;
     }

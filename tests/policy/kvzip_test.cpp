@@ -83,7 +83,11 @@ TEST_P(Kvzip, ScoresRowsByTheStrongestAttentionOfAReplay) {
       const int64_t end = std::min<int64_t>(begin + 300, piece.n_own);
       const std::vector<int32_t> pos(end - begin, 0);
       const std::vector<int32_t> n_rows(kHeadKv, static_cast<int32_t>(kPrompt + end));
-      QueryChunk chunk{.q = q.view().slice(begin, end), .pos = pos, .k = k, .n_rows = n_rows};
+      QueryChunk chunk{};
+      chunk.q = q.view().slice(begin, end);
+      chunk.pos = pos;
+      chunk.k = k;
+      chunk.n_rows = n_rows;
       chunk.scale = kScale;
       selector->observe(chunk);  // the prompt's own queries don't count
       chunk.replay = {.begin = piece.begin, .end = piece.end, .n_own = static_cast<int32_t>(end)};
@@ -118,12 +122,13 @@ TEST_P(Kvzip, RejectsAttentionThatIsNotFinite) {
   const TestTensor q({piece.n_own, kHead, kDim}, piece.q);
   const std::vector<int32_t> pos(piece.n_own, 0);
   const std::vector<int32_t> n_rows(kHeadKv, static_cast<int32_t>(kPrompt + piece.n_own));
-  selector->observe(
-      {.q = q,
-       .pos = pos,
-       .k = k,
-       .n_rows = n_rows,
-       .replay = {.begin = 0, .end = 60, .n_own = static_cast<int32_t>(piece.n_own)}});
+  QueryChunk chunk{};
+  chunk.q = q;
+  chunk.pos = pos;
+  chunk.k = k;
+  chunk.n_rows = n_rows;
+  chunk.replay = {.begin = 0, .end = 60, .n_own = static_cast<int32_t>(piece.n_own)};
+  selector->observe(chunk);
   const std::vector<int32_t> n_prompt(kHeadKv, kPrompt);
   PolicyInput input;
   input.il = 3;

@@ -34,7 +34,7 @@ class PrefillAttentionStep final : public AttentionStep {
     RowState* rows = nullptr;      // the scratch layer
     int64_t n_ahead = 0;           // rows there are already of the chunk's tokens and later ones
     std::span<const int32_t> pos;  // of the chunk's tokens
-    Tensor q_window;
+    Tensor q_window = {};
     /// The row of q_window for the chunk's first token. Queries whose row would be negative are not
     /// kept.
     int64_t window_row = 0;
