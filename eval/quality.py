@@ -25,7 +25,7 @@ DATA = "eval/texts/questions.jsonl"
 KINDS = ("prose", "manual", "reference", "code")
 LONG = (8000, 16000, 30000)  # tokens of documents made of several texts
 SEEDS = {"choose": "1", "report": "7"}  # of what is drawn: facts, RULER
-UNKNOWN = ("kvzip", "keydiff", "expected-attention", "snapkv-max")
+UNKNOWN = ("kvzip", "keydiff")
 
 
 class Judge:
