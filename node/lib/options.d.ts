@@ -52,7 +52,7 @@ export interface Options {
   /** Keep a long prompt's hidden states in a temporary file in this folder, not in memory; a text. Default: none. */
   spillDir?: string;
   /** What is kept of a prompt. Default: snapkv-max. */
-  kvPolicy?: 'full' | 'snapkv' | 'snapkv-max' | 'pyramidkv' | 'ada-snapkv' | 'chunkkv' | 'tova' | 'h2o' | 'expected-attention' | 'streaming-llm' | 'knorm' | 'keydiff' | 'lagkv' | 'random';
+  kvPolicy?: 'full' | 'snapkv' | 'snapkv-max' | 'pyramidkv' | 'ada-snapkv' | 'chunkkv' | 'tova' | 'h2o' | 'expected-attention' | 'streaming-llm' | 'knorm' | 'keydiff' | 'lagkv' | 'kvzip' | 'random';
   /** Temperature; 0: always the likeliest token; from 0 to 1000. Default: 0.8. */
   temperature?: number;
   /** Only the k likeliest tokens; 0: off; at least 0. Default: 40. */

@@ -168,8 +168,8 @@ test("snapshots: made of a document, used, deleted", async () => {
   assert.deepEqual(await page.locator("article h3").allTextContents(), ["Snapshot old-facts"]);
   assert.match((await page.locator(".details").allTextContents()).join(), /tokens not read again/);
   // its own policy, not the page's
-  assert.match((await page.locator(".own-policy").textContent())!, /keydiff, 64 of [\d,]+ rows/);
-  assert.match((await row.textContent())!, /keydiff, 64 of/);
+  assert.match((await page.locator(".own-policy").textContent())!, /kvzip, 64 of [\d,]+ rows/);
+  assert.match((await row.textContent())!, /kvzip, 64 of/);
   assert.equal(await page.locator("[data-setting=policy]").count(), 0);
   assert.deepEqual(await accessibilityProblems(page), []);
   await shot(page, "snapshot");
