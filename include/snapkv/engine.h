@@ -253,14 +253,14 @@ struct SessionOptions {
   /// words ask for and not only what the question did. If layers or heads have
   /// budgets of their own, each may exceed its own by as many rows as the limit exceeds the budget.
   /// Must be greater than kv.budget; not with kv.ratio or with policies that observe all queries
-  /// (h2o, expected-attention); policy "full" ignores it.
+  /// (h2o, expected-attention, kvzip); policy "full" ignores it.
   int64_t kv_decode_limit = 0;
   /// Keeps the uncompressed keys and values of the whole conversation beside the compressed cache,
   /// in kv_type, in memory or in files in spill_dir. Every further turn then reads its tokens over
   /// all rows and selects from all of them with a window of its own, so that a second question is
   /// answered as well as the first. Decoding reads only the kept rows, and kv_decode_limit chooses
-  /// from all rows. Without this option a turn sees only the rows that earlier turns kept. CPU
-  /// only.
+  /// from all rows. Without this option a turn sees only the rows that earlier turns kept. Not
+  /// with policies that choose once (PolicyInfo::shares_layers). CPU only.
   bool kv_refresh = false;
   /// f32, f16, bf16 or q8_0: type of the cache and, except for q8_0 (then f16), of prefill's
   /// scratch layer. q8_0 needs a head_dim that is a multiple of 32.
@@ -396,7 +396,8 @@ struct PrefillOptions {
   /// If set: the keys and values of the first `n_from_prefix` tokens are taken from it instead of
   /// being computed, and the policy selects among them as if they had been computed. For sessions
   /// that have seen nothing, without a probe, and not for policies that observe all queries (h2o,
-  /// expected-attention). At least SessionOptions::kv.window_size tokens must remain to be read.
+  /// expected-attention, kvzip). At least SessionOptions::kv.window_size tokens must remain to be
+  /// read.
   std::shared_ptr<const KvPrefix> prefix = {};
   int64_t n_from_prefix = 0;  ///< 1 to the prefix's length; these tokens must equal the prompt's
 };

@@ -97,6 +97,7 @@ TEST(EvalCommand, RulerPrintsATableForEachLength) {
   EXPECT_LT(first, second);
   EXPECT_LT(second, both);
   EXPECT_NE(result.out.find("| full | agnostic | ", both), std::string::npos);
+  EXPECT_NE(result.out.find("| kvzip 64", both), std::string::npos) << "its default policy";
 }
 
 TEST(EvalCommand, OverlapWritesRecordsAndResumes) {

@@ -2,7 +2,7 @@
 // LayerRanking: which rows stay if all layers and heads share a policy's budget
 // (PolicyInfo::shares_layers). Layers come one after the other, and after each of them the best
 // rows so far stay: a row that is not one of these is not one of the best of all layers either. So
-// no more rows are ever held than in the end.
+// no more rows are ever held than in the end, but for a layer that is copied as it gives up some.
 #pragma once
 
 #include <cstdint>
