@@ -98,6 +98,34 @@ TEST(NotANumber, StaysOneInAttention) {
   }
 }
 
+TEST(NotANumber, StaysOneInTheLargestVoteOfManyQueries) {
+  const std::vector<int32_t> n_rows = {kRows, kRows};
+  for (const auto& backend : backends()) {
+    SCOPED_TRACE(backend->description());
+    const auto votes_of = [&](const Tensor& q, const Tensor& k) {
+      TestTensor votes({kHeadsKv, kRows});
+      ops::window_votes(*backend, {.q = q,
+                                   .k = k,
+                                   .n_rows = n_rows,
+                                   .scale = 0.125f,
+                                   .group = GroupReduce::max,
+                                   .votes = votes,
+                                   .reduce = VoteReduce::max});
+      return votes;
+    };
+    TestTensor q = random_tensor({64, kHeadsKv * kGroup, kDim}, 8);
+    const TestTensor damaged = keys_with(kCases[0].bad, 599, DType::f16, 9);
+    const TestTensor by_key = votes_of(q, damaged);
+    EXPECT_TRUE(std::isfinite(by_key.as<float>()[3]));
+    EXPECT_FALSE(std::isfinite(by_key.as<float>()[kRows + 3]));
+    q.as<float>()[(9 * kHeadsKv * kGroup + kGroup) * kDim] = kCases[0].bad;
+    const TestTensor by_query =
+        votes_of(q, random_tensor({kHeadsKv, kRows, kDim}, 7).to(DType::f16));
+    EXPECT_TRUE(std::isfinite(by_query.as<float>()[3]));
+    EXPECT_FALSE(std::isfinite(by_query.as<float>()[kRows + 3]));
+  }
+}
+
 TEST(NotANumber, StaysOneInVotes) {
   const std::vector<int32_t> n_rows = {kRows, kRows};
   for (const auto& backend : backends()) {

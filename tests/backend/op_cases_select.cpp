@@ -136,6 +136,46 @@ void add_whole(OpCases& cases, GroupReduce group) {
   whole(7, 3, 72, {515, 40}, DType::f16);
 }
 
+/// Many queries of which the largest probability counts, which the cpu computes in a way of its
+/// own.
+void add_largest(OpCases& cases) {
+  const auto largest = [&](int64_t window, int64_t n_group, int64_t head_dim,
+                           std::vector<int32_t> n_rows) {
+    const auto n_head_kv = std::ssize(n_rows);
+    return Votes{.window = window,
+                 .n_head_kv = n_head_kv,
+                 .n_group = n_group,
+                 .head_dim = head_dim,
+                 .n_rows = std::move(n_rows),
+                 .group = GroupReduce::max,
+                 .q_scale = 3.0f,
+                 .reduce = VoteReduce::max};
+  };
+  for (const DType kv : {DType::f32, DType::f16, DType::bf16}) {
+    for (const bool whole : {false, true}) {
+      // a tile that crosses two query heads; columns that end within a block, and within a vector
+      Votes s = largest(50, 3, 64, {600, 77});
+      s.kv = kv;
+      s.whole = whole;
+      for (const Variant& v : {Variant{},
+                               {7, 0, false},
+                               {50, 0, false},
+                               {5000, 0, false},
+                               {0, 3.0f, false},
+                               {0, 0, true},
+                               {70, 2.0f, true}}) {
+        s.variant = v;
+        add(cases, s, {2e-6, 5e-4}).only_fast();
+      }
+    }
+  }
+  for (const int64_t head_dim : {8, 40, 128, 256}) add(cases, largest(48, 1, head_dim, {49}));
+  add(cases, largest(256, 2, 64, {3000, 300}), {2e-6, 5e-4}).only_fast();
+  for (const int32_t n : {8192, 8193}) {  // as many columns as that way takes, and one more
+    add(cases, largest(48, 1, 8, {n}), {2e-6, 5e-4}).only_fast();
+  }
+}
+
 }  // namespace
 
 OpCases window_votes_cases() {
@@ -154,6 +194,7 @@ OpCases window_votes_cases() {
       add(cases, largest);
     }
     add_whole(cases, group);
+    if (group == GroupReduce::max) add_largest(cases);
     add_variants(cases, DType::f16, false, group);
     add_variants(cases, DType::f16, true, group);
   }

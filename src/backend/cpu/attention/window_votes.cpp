@@ -4,7 +4,7 @@
 // Two passes over fixed blocks of columns; a task is one block of one KV head. The first pass
 // computes each window row's (max, sum) in each block, which are merged in block order. The second
 // computes the scores again and adds up the probabilities. So no memory of size [n_head, W, n_rows]
-// is needed.
+// is needed. Where many queries choose the largest probability, see largest_votes.cpp.
 #include <omp.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "backend/cpu/attention/attention_tile.h"
+#include "backend/cpu/attention/largest_votes.h"
 #include "backend/cpu/attention/online_softmax.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/target/highway_targets.h"
@@ -23,29 +24,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "backend/cpu/target/simd_math-inl.h"
+#include "backend/cpu/attention/vote_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 
-/// max and sum of 2^(s - max) over s[0, n); overwrites what follows, up to a whole vector.
-void summarize(float* HWY_RESTRICT s, int n, OnlineSoftmax& out) {
-  const F32 d;
-  const int lanes = hn::Lanes(d);
-  const int end = (n + lanes - 1) / lanes * lanes;
-  out.init();
-  if (n <= 0) return;
-  std::fill(s + n, s + end, -std::numeric_limits<float>::infinity());
-  auto max = hn::LoadU(d, s);
-  for (int j = lanes; j < end; j += lanes) max = hn::Max(max, hn::LoadU(d, s + j));
-  out.max = hn::GetLane(hn::MaxOfLanes(d, max));
-  auto sum = hn::Zero(d);
-  for (int j = 0; j < end; j += lanes) {
-    sum = sum + exp2_nonpositive(d, hn::LoadU(d, s + j) - hn::Set(d, out.max));
-  }
-  out.sum = hn::GetLane(hn::SumOfLanes(d, sum));
-}
+void summarize_block_row(float* HWY_RESTRICT s, int n, OnlineSoftmax& out) { summarize(s, n, out); }
 
 /// votes[j] += 2^(s[j] - max) * factor for j < n, rounded up to a whole vector.
 void add_probabilities(const float* HWY_RESTRICT s, int n, float max, float factor,
@@ -79,7 +64,7 @@ HWY_AFTER_NAMESPACE();
 namespace snapkv::cpu {
 namespace {
 
-HWY_EXPORT(summarize);
+HWY_EXPORT(summarize_block_row);
 HWY_EXPORT(add_probabilities);
 HWY_EXPORT(take_larger_probabilities);
 
@@ -185,7 +170,7 @@ void summarize_block(const Shape& s, const WindowVotes& v, const Workspace& w, c
     const int64_t end = std::min(row + kRowTile, s.n_rows);
     for (int64_t r = row; r < end; ++r) {
       const int first = task.n_hidden(s, r % s.window);
-      HWY_DYNAMIC_DISPATCH(summarize)
+      HWY_DYNAMIC_DISPATCH(summarize_block_row)
       (t.scores + (r - row) * kScoreStride + first, task.n_visible(s, r % s.window) - first,
        state[r]);
     }
@@ -287,6 +272,7 @@ int threads_of(const CpuContext& ctx, const Shape& s) {
 }  // namespace
 
 size_t window_votes_workspace(const CpuContext& ctx, const WindowVotes& v) {
+  if (suits_largest_votes(v)) return largest_votes_workspace(ctx, v);
   const Shape s = shape_of(v);
   ScratchCutter sizes(nullptr);
   cut(s, threads_of(ctx, s), sizes);
@@ -297,6 +283,7 @@ void window_votes(const CpuContext& ctx, const WindowVotes& v) {
   const Shape s = shape_of(v);
   if (s.window == 0 || s.n_head_kv == 0) return;
   SNAPKV_CHECK(v.q.shape[2] % 8 == 0);  // whole vectors
+  if (suits_largest_votes(v)) return largest_votes(ctx, v);
   const int64_t n_tasks = s.n_head_kv * s.n_blocks;
   const int n_threads = threads_of(ctx, s);
   ScratchCutter cutter(scratch(window_votes_workspace(ctx, v)));
