@@ -128,13 +128,19 @@ function policyFields(policy: Policy, settings: Settings, changed: () => void, d
 
 interface Fields {
   element: HTMLElement;
-  draw(): void;
+  refresh(): void;
 }
 
 function cacheFields(props: Props, settings: Settings, inUse: () => Snapshot | null, changed: () => void): Fields {
   const element = el("div");
+  let shown = "";
+  const own = () => {
+    const snapshot = inUse();
+    return snapshot?.kv ? `${snapshot.name} ${ownPolicy(snapshot)}` : "";
+  };
   const draw = () => {
     const snapshot = inUse();
+    shown = own();
     if (snapshot?.kv) return element.replaceChildren(...snapshotFields(snapshot));
     const open = element.querySelector<HTMLDetailsElement>(".advanced")?.open ?? false;
     const policy = props.kv.policies.find((p) => p.name === settings.policy)!;
@@ -151,7 +157,11 @@ function cacheFields(props: Props, settings: Settings, inUse: () => Snapshot | n
     if (more) more.open = open;
   };
   draw();
-  return { element, draw };
+  // Fields that stay the same are left alone: somebody may be typing.
+  const refresh = () => {
+    if (own() !== shown) draw();
+  };
+  return { element, refresh };
 }
 
 function samplingField(usual: Value, param: Param, settings: Settings, changed: () => void): HTMLElement {
@@ -210,5 +220,5 @@ export function settingsView(props: Props, settings: Settings, inUse: () => Snap
   const sections = [section("Cache", true, cache.element)];
   if (!isBaseModel(props)) sections.push(section("System prompt", false, systemField(settings, changed)));
   sections.push(section("Sampling", false, samplingSection(props, settings, changed)));
-  return { sections, refresh: cache.draw };
+  return { sections, refresh: cache.refresh };
 }
