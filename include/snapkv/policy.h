@@ -77,9 +77,16 @@ const std::vector<PolicyInfo>& all_policies();
 /// Throws Error{kUsage} naming the available policies.
 const PolicyInfo& policy_info(std::string_view name);
 
-/// Sets a parameter of config.name, wherever it is stored. Throws Error{kUsage} as validate() does.
+/// As a budget: as many rows as the question attends to, at most PolicyConfig's default. It sets
+/// least_attention, and is for policies that have that: snapkv-max.
+inline constexpr const char* kAutoBudget = "auto";
+
+/// Sets a parameter of config.name, wherever it is stored. The value of "budget" may be kAutoBudget.
+/// Throws Error{kUsage} as validate() does.
 void set_param(PolicyConfig& config, std::string_view name, const PolicyValue& value);
-/// Same, with the value as text.
+/// A parameter's value from its text. Throws Error{kUsage} as parse_value() does.
+PolicyValue parse_param(const PolicyParam& param, std::string_view text);
+/// set_param() of the value as text.
 void set_param_text(PolicyConfig& config, std::string_view name, std::string_view text);
 
 /// A parameter with the value in effect, which may be its default.

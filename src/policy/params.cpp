@@ -32,6 +32,25 @@ bool is_member(std::string_view name) {
        names.empty() ? "none" : fmt::to_string(fmt::join(names, ", ")));
 }
 
+/// The least attention of kAutoBudget (docs/quality.md).
+constexpr double kAutoAttention = 0.05;
+
+void set_auto_budget(PolicyConfig& config) {
+  const PolicyInfo& info = policy_info(config.name);
+  const PolicyParam* least = info.find("least_attention");
+  if (least == nullptr) {
+    fail(ErrorCode::kUsage, "{} {} is for policy \"{}\"; \"{}\" needs a number of rows",
+         param_name("budget"), kAutoBudget, kDefaultPolicy, info.name);
+  }
+  config.budget = PolicyConfig{}.budget;
+  config.params[least->name] = kAutoAttention;
+}
+
+bool is_auto(std::string_view name, const PolicyValue& value) {
+  const auto* word = std::get_if<std::string>(&value);
+  return name == "budget" && word != nullptr && *word == kAutoBudget;
+}
+
 }  // namespace
 
 OptionName param_name(std::string_view name) {
@@ -72,6 +91,7 @@ void set_param(PolicyConfig& config, std::string_view name, const PolicyValue& v
   const PolicyInfo& info = policy_info(config.name);
   const PolicyParam* param = info.find(name);
   if (param == nullptr) fail_unknown(info, name);
+  if (is_auto(name, value)) return set_auto_budget(config);
   const PolicyValue checked = check_value(*param, value);
   if (name == "budget") {
     config.budget = std::get<int64_t>(checked);
@@ -86,11 +106,16 @@ void set_param(PolicyConfig& config, std::string_view name, const PolicyValue& v
   }
 }
 
+PolicyValue parse_param(const PolicyParam& param, std::string_view text) {
+  if (param.name == "budget" && text == kAutoBudget) return std::string(text);
+  return parse_value(param, text);
+}
+
 void set_param_text(PolicyConfig& config, std::string_view name, std::string_view text) {
   const PolicyInfo& info = policy_info(config.name);
   const PolicyParam* param = info.find(name);
   if (param == nullptr) fail_unknown(info, name);
-  set_param(config, name, parse_value(*param, text));
+  set_param(config, name, parse_param(*param, text));
 }
 
 PolicyValue policy_value(const PolicyConfig& config, std::string_view name) {

@@ -12,10 +12,16 @@
 //
 // The window is kept whole, and much of it is the end of the chat template, whatever the question
 // asks. So it takes at most an eighth of a small budget, unless somebody says how long it is.
+//
+// With `least_attention` the budget is what a head keeps at most: it keeps the rows whose votes are
+// at least that share of a query's attention, and those near a vote of twice as much. How many that
+// are depends on the question, and hardly on the prompt's length: at most 1 / least_attention rows
+// have so much of one query's attention.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "base/check.h"
 #include "policy/policy_registry.h"
 #include "policy/votes.h"
 
@@ -26,6 +32,7 @@ struct SnapKvMaxParams : RowParams {
   SnapKvMaxParams() { window_size = 16; }
   int kernel_size = 15;
   double own_share = 0.5;
+  double least_attention = 0.0;
 };
 
 void settle(SnapKvMaxParams& params, const PolicyConfig& config) {
@@ -49,10 +56,46 @@ class SnapKvMaxSelector final : public Selector<SnapKvMaxParams> {
                                   .variant = input.variant,
                                   .reduce = VoteReduce::max});
     ops::pool(backend(), votes_, input.n_prefix, params().kernel_size, Pooling::max, scores);
+    if (params().least_attention > 0.0) combine(input, scores);
+  }
+
+  /// Scores become the larger of a row's vote and half of its pooled one; counts those that are
+  /// large enough.
+  void combine(const ScoreInput& input, const Tensor& scores) {
+    n_attended_.clear();
+    for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
+      const int32_t n = input.n_prefix[h];
+      const Buffer storage = backend().allocate_host(2 * n * sizeof(float), "votes on the host");
+      n_attended_.push_back(n);
+      if (!backend().computes()) continue;
+      auto* const votes = static_cast<float*>(storage.data());
+      float* const pooled = votes + n;
+      backend().download(votes, votes_.view.at<const void>(h), n * sizeof(float));
+      backend().download(pooled, scores.at<const void>(h), n * sizeof(float));
+      for (int32_t i = 0; i < n; ++i) {
+        if (votes[i] < pooled[i] / 2) votes[i] = pooled[i] / 2;  // a NaN stays
+      }
+      const auto least = static_cast<float>(params().least_attention);
+      n_attended_[h] = static_cast<int32_t>(
+          std::count_if(votes, votes + n, [least](float vote) { return vote >= least; }));
+      backend().upload(scores.at<void>(h), votes, n * sizeof(float));
+    }
+  }
+
+  std::vector<int32_t> prefix_budgets(const ScoreInput& input, const Tensor& scores,
+                                      int64_t budget) override {
+    std::vector<int32_t> k = Selector::prefix_budgets(input, scores, budget);
+    if (params().least_attention == 0.0) return k;
+    SNAPKV_CHECK(n_attended_.size() == k.size());
+    for (size_t h = 0; h < k.size(); ++h) {
+      k[h] = std::min(k[h], std::max(n_attended_[h], params().sinks));
+    }
+    return k;
   }
 
   /// Ranks the rows with the highest votes of their own before all others.
   void reweigh(const ScoreInput& input, std::span<const int32_t> k, const Tensor& scores) override {
+    if (params().least_attention > 0.0) return votes_ = Floats(), void();
     std::vector<int32_t> n_own;
     for (int32_t n : k) n_own.push_back(static_cast<int32_t>(std::floor(n * params().own_share)));
     const int64_t n_head = std::ssize(k);
@@ -64,7 +107,8 @@ class SnapKvMaxSelector final : public Selector<SnapKvMaxParams> {
     votes_ = Floats();
   }
 
-  Floats votes_;  // [n_head_kv, max(n_prefix)], kept from score() to reweigh()
+  Floats votes_;                     // [n_head_kv, max(n_prefix)], kept from score() to reweigh()
+  std::vector<int32_t> n_attended_;  // by head: rows with the least attention; all in a dry run
 };
 
 }  // namespace
@@ -84,6 +128,12 @@ PolicyDefinition snapkv_max_policy() {
               field(&SnapKvMaxParams::own_share,
                     {.name = "own_share",
                      .help = "Share of the rows that are chosen by their own votes, not pooled",
+                     .least = 0,
+                     .most = 1}),
+              field(&SnapKvMaxParams::least_attention,
+                    {.name = "least_attention",
+                     .help = "Keep only rows with this share of a query's attention, and their "
+                             "neighbours; the budget is the most. 0: the budget alone",
                      .least = 0,
                      .most = 1})}));
 }

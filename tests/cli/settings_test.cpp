@@ -89,6 +89,25 @@ TEST(Settings, FlagOverEnvironmentOverFile) {
   EXPECT_EQ(settings_of(r)["sampler"]["temperature"], 0.0);
 }
 
+TEST(Settings, TheBudgetMayBeLeftToTheQuestion) {
+  Command r = base();
+  use_default_config(r, "kv-budget = \"auto\"\n");
+  Json s = settings_of(r);
+  EXPECT_EQ(s["kv"]["budget"], 1024);
+  EXPECT_EQ(s["kv"]["least_attention"], 0.05);
+  r.args.insert(r.args.end(), {"--kv-least-attention", "0.1"});
+  EXPECT_EQ(settings_of(r)["kv"]["least_attention"], 0.1);
+  r.args.insert(r.args.end(), {"--kv-budget", "300"});
+  s = settings_of(r);
+  EXPECT_EQ(s["kv"]["budget"], 300);
+  EXPECT_EQ(s["kv"]["least_attention"], 0.1);
+  r.args.insert(r.args.end(), {"--kv-budget", "automatic"});
+  expect_usage_error(r, "'automatic' is not a whole number from 1 to 2147483647, or auto");
+  Command other = base();
+  other.args.insert(other.args.end(), {"--kv-policy", "snapkv", "--kv-budget", "auto"});
+  expect_usage_error(other, "--kv-budget auto is for policy \"snapkv-max\"");
+}
+
 TEST(Settings, SectionsAreForOneCommandAndWin) {
   Command r = base();
   use_default_config(r,

@@ -165,6 +165,25 @@ TEST(Validate, MentionsOptionsThatFrontEndsMayCallOtherwise) {
   expect_named({.budget = 9, .window_size = 9}, "<kv_window_size> + <kv_sinks>");
 }
 
+TEST(Tables, ABudgetMayBeLeftToTheQuestion) {
+  PolicyConfig config{.name = "snapkv-max", .budget = 50};
+  set_param_text(config, "budget", "auto");
+  EXPECT_EQ(config.budget, PolicyConfig{}.budget);
+  EXPECT_EQ(policy_value(config, "least_attention"), PolicyValue(0.05));
+  set_param(config, "least_attention", 0.25);
+  set_param_text(config, "budget", "100");  // the most then
+  EXPECT_EQ(policy_value(config, "least_attention"), PolicyValue(0.25));
+  EXPECT_EQ(config.budget, 100);
+  for (const PolicyInfo& info : all_policies()) {
+    if (info.name == "snapkv-max" || !info.has_budget) continue;
+    PolicyConfig other{.name = info.name};
+    expect_error(ErrorCode::kUsage, {"budget auto", "snapkv-max", info.name},
+                 [&] { set_param_text(other, "budget", "auto"); });
+  }
+  expect_error(ErrorCode::kUsage, {"window_size", "auto"},
+               [&] { set_param_text(config, "window_size", "auto"); });
+}
+
 // Every row of every table: it is read from text, set, takes effect, and has its default otherwise.
 TEST(Tables, ValuesGoThroughTextAndConfiguration) {
   for (const PolicyInfo& info : all_policies()) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -88,6 +89,54 @@ TEST_P(SnapKvMax, KeepsWhatItsDefinitionSays) {
             << c.n_tokens << " tokens, budget " << c.budget << ", group of " << n_group;
       }
     }
+  }
+}
+
+// Rows before the window whose vote, or half of whose pooled one, is at least `least`.
+std::vector<int32_t> attended(const Scores& votes, double least) {
+  const Scores pooled = oracle_pool(votes, 15, Pooling::max);
+  std::vector<int32_t> rows;
+  for (int32_t j = 0; j < std::ssize(votes); ++j) {
+    if (std::max(votes[j], pooled[j] / 2) >= least) rows.push_back(j);
+  }
+  return rows;
+}
+
+TEST_P(SnapKvMax, KeepsTheRowsWithTheLeastAttention) {
+  const Layer l = random_layer(700, 16, 6, 2, 32, DType::f16, 5);
+  for (const int n_first : {0, 20, 150}) {  // so many of the first head have it by themselves
+    Scores sorted = strongest_votes(l, 0);
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    // between two votes, so that rounding does not decide
+    const double least = n_first == 0 ? 0.999 : (sorted[n_first - 1] + sorted[n_first]) / 2;
+    PolicyConfig config{.name = "snapkv-max", .budget = 600};
+    config.params = {{"least_attention", least}};
+    const Kept kept = run_policy(*backend_, config, l, DType::f16);
+    for (int64_t g = 0; g < 2; ++g) {
+      const Scores votes = strongest_votes(l, g);
+      const std::vector<int32_t> certain = attended(votes, least * (1 + 1e-4));
+      const std::vector<int32_t> possible = attended(votes, least * (1 - 1e-4));
+      ASSERT_LT(possible.size(), 600u - 16u);
+      ASSERT_GE(kept[g].size(), 16u);
+      const std::vector<int32_t> rows(kept[g].begin(), kept[g].end() - 16);
+      EXPECT_TRUE(std::includes(rows.begin(), rows.end(), certain.begin(), certain.end()));
+      EXPECT_TRUE(std::includes(possible.begin(), possible.end(), rows.begin(), rows.end()));
+      EXPECT_EQ(kept[g].back(), 699);  // the window stays whatever its attention
+    }
+  }
+}
+
+TEST_P(SnapKvMax, KeepsNoMoreThanItsBudgetOfTheRowsWithTheLeastAttention) {
+  const Layer l = random_layer(700, 16, 6, 2, 32, DType::f16, 5);
+  PolicyConfig config{.name = "snapkv-max", .budget = 60, .window_size = 16, .sinks = 2};
+  config.params = {{"least_attention", 1e-9}};
+  const Kept kept = run_policy(*backend_, config, l, DType::f16);
+  for (int64_t g = 0; g < 2; ++g) {
+    Scores scores = oracle_pool(strongest_votes(l, g), 15, Pooling::max);
+    const Scores votes = strongest_votes(l, g);
+    for (size_t j = 0; j < scores.size(); ++j) scores[j] = std::max(votes[j], scores[j] / 2);
+    scores[0] = scores[1] = std::numeric_limits<double>::infinity();
+    EXPECT_TRUE(is_selection(kept[g], scores, 16, 44, kTolerance));
   }
 }
 

@@ -90,6 +90,10 @@ TEST_F(Requests, KvChoosesWhatIsKept) {
   EXPECT_EQ(request.session.kv.name, "streaming-llm");
   EXPECT_EQ(request.session.kv.ratio, 0.5);
   EXPECT_FALSE(request.reuses);
+  request = chat(R"("kv": {"policy": "snapkv-max", "budget": "auto", "window_size": 8})");
+  EXPECT_EQ(request.session.kv.budget, PolicyConfig{}.budget);
+  EXPECT_EQ(policy_value(request.session.kv, "least_attention"), PolicyValue(0.05));
+  EXPECT_EQ(request.session.kv.window_size, 8);
   request = chat(R"("kv": {"memory": "4M"})");
   EXPECT_EQ(request.session.kv_memory, size_t{4} << 20);
   options_.session.kv_memory = size_t{4} << 20;
@@ -137,6 +141,7 @@ TEST_F(Requests, WrongValuesAreNamed) {
   expect_error(R"("kv": {"policy": "best"})", "kv.policy", "best");
   expect_error(R"("kv": {"kernel_size": 4})", "kv.kernel_size", "odd");
   expect_error(R"("kv": {"budget": "many"})", "kv.budget", "not \"many\"");
+  expect_error(R"("kv": {"policy": "snapkv", "budget": "auto"})", "kv.budget", "snapkv-max");
   expect_error(R"("kv": {"bugdet": 5})", "kv.bugdet", "it has: budget");
   expect_error(R"("kv": {"memory": "lots"})", "kv.memory", "a size from 0 B to 1 EiB");
   expect_error(R"("kv": {"memory": 10})", "kv", "'kv': memory is 10 bytes");

@@ -386,7 +386,7 @@ void ChatShell::policy(const std::string& text) {
       fail(ErrorCode::kUsage, "'{}' is no PARAMETER=VALUE, such as budget=512", word);
     } else {
       const PolicyParam& param = find_param(policy_info(changed.policy), word.substr(0, equals));
-      changed.params[param.name] = parse_value(param, word.substr(equals + 1));
+      changed.params[param.name] = parse_param(param, word.substr(equals + 1));
       if (param.name != "budget" && param.name != "ratio") continue;
       changed.session.kv_memory =
           0;  // --kv-memory, budget and ratio are three ways to set one thing

@@ -26,11 +26,13 @@ std::string refused(const std::string& text, const std::string& expected) {
 
 }  // namespace
 
-CLI::Validator whole_number(int64_t low, int64_t high) {
+CLI::Validator whole_number(int64_t low, int64_t high, const std::string& word) {
   return validator(fmt::format("whole {} {}", low, high), [=](std::string& text) {
+    if (!word.empty() && text == word) return std::string();
     const std::optional<int64_t> value = parse_whole(text);
     if (!value || *value < low || *value > high) {
-      return refused(text, fmt::format("a whole number from {} to {}", low, high));
+      return refused(text, fmt::format("a whole number from {} to {}{}", low, high,
+                                       word.empty() ? "" : ", or " + word));
     }
     text = fmt::format("{}", *value);
     return std::string();

@@ -13,8 +13,8 @@
 
 namespace snapkv::cli {
 
-/// Accepts whole numbers from low to high.
-CLI::Validator whole_number(int64_t low, int64_t high);
+/// Accepts whole numbers from low to high, and the word, if there is one.
+CLI::Validator whole_number(int64_t low, int64_t high, const std::string& word = "");
 /// Accepts finite numbers from low to high; `low_excluded`: greater than low.
 CLI::Validator real_number(double low, double high, bool low_excluded = false);
 /// Accepts sizes ("8G", "256MiB") from low to high bytes, and replaces them with the number of

@@ -22,11 +22,14 @@ std::string group_of(const SharedParam& shared) {
   return fmt::format("{}, for {}", kCacheGroup, fmt::join(names, ", "));
 }
 
+bool may_be_auto(const PolicyParam& param) { return param.name == "budget"; }
+
 std::string help_text(const PolicyParam& param) {
   std::string text = param.help;
   const bool is_number =
       param.type == PolicyParam::Type::integer || param.type == PolicyParam::Type::real;
   if (is_number) text += "; " + range_text(param);
+  if (may_be_auto(param)) text += "; auto: as many as the question attends to, with snapkv-max";
   if (!param.paper.empty()) text += fmt::format(" (arXiv {})", param.paper);
   return text;
 }
@@ -46,13 +49,14 @@ void add_option(CLI::App& command, CacheSettings& settings, const SharedParam& s
   } else {
     option = command.add_option_function<std::string>(
         flag_of(param.option),
-        [&](const std::string& text) { settings.params[param.name] = parse_value(param, text); },
+        [&](const std::string& text) { settings.params[param.name] = parse_param(param, text); },
         help_text(param));
-    option->type_name(type_text(param))
+    option->type_name(type_text(param) + (may_be_auto(param) ? "|auto" : ""))
         ->default_str(default_text(shared, settings.params) +
                       (is_in_models(param) ? ", or what the model's file says" : ""));
     if (param.type == PolicyParam::Type::integer) {
-      option->check(whole_number(whole_limit(param.least), whole_limit(param.most)));
+      option->check(whole_number(whole_limit(param.least), whole_limit(param.most),
+                                 may_be_auto(param) ? kAutoBudget : ""));
     } else if (param.type == PolicyParam::Type::real) {
       option->check(real_number(param.least, param.most));
     }

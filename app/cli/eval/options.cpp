@@ -52,8 +52,15 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   for (ParamList& list : settings.lists) {
     const PolicyParam& param = *policy_info("snapkv").find(list.param);
     const auto most = static_cast<int64_t>(std::min(param.most, double{kMostTokens}));
-    CLI::Option* const option = app.add_option(list.flag, list.values, list.help);
-    option->check(whole_number(1, most))->delimiter(',')->type_name("N,N,...");
+    CLI::Option* const option = app.add_option_function<std::vector<std::string>>(
+        list.flag,
+        [&list, &param](const std::vector<std::string>& texts) {
+          list.values.clear();
+          for (const std::string& text : texts) list.values.push_back(parse_param(param, text));
+        },
+        list.help);
+    option->check(whole_number(1, most, list.param == "budget" ? kAutoBudget : ""));
+    option->delimiter(',')->type_name("N,N,...");
     lists.push_back(option);
   }
   add_record_options(app, settings, draws);
@@ -149,7 +156,7 @@ std::vector<CacheSettings> with_lists(const CacheSettings& base,
     if (list.values.empty()) continue;
     std::vector<CacheSettings> next;
     for (const CacheSettings& settings : all) {
-      for (const int64_t value : list.values) {
+      for (const PolicyValue& value : list.values) {
         next.push_back(settings);
         next.back().params[list.param] = value;
       }

@@ -18,13 +18,13 @@
 
 namespace snapkv::cli {
 
-/// A policy parameter of which a list may be given, as --budgets 64,128: each value is a
+/// A policy parameter of which a list may be given, as --budgets 64,128,auto: each value is a
 /// configuration.
 struct ParamList {
   std::string param;  // as policy.h names it
   std::string flag;   // the list's own option
   std::string help;
-  std::vector<int64_t> values = {};
+  std::vector<PolicyValue> values = {};
   bool typed = false;  // set on the command line
 };
 

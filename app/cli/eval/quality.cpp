@@ -50,7 +50,7 @@ void write_results(const QualitySettings& s, const EvalRun& run,
 int run_quality(QualitySettings s, const CommonSettings& common, bool has_texts) {
   std::sort(s.budgets.begin(), s.budgets.end());
   s.eval.policies = {"full", s.policy};
-  s.eval.lists[0].values = s.budgets;
+  s.eval.lists[0].values.assign(s.budgets.begin(), s.budgets.end());
   const std::vector<eval::QaQuestion> questions = read_questions(s, has_texts);
   EvalRun run(s.eval, common);
   if (s.quality.n_document > 0) run.check_length(s.quality.n_document, s.quality.n_predict);

@@ -27,8 +27,7 @@ std::shared_ptr<const Document> open_snapshot(const std::string& path, const Api
 
 void read_params(const Fields& kv, PolicyConfig& config) {
   const PolicyInfo& info = policy_info(config.name);
-  static const std::vector<std::string> kOthers = {"policy", "memory", "snapshot", "reuse",
-                                                  "read"};
+  static const std::vector<std::string> kOthers = {"policy", "memory", "snapshot", "reuse", "read"};
   for (const auto& [name, value] : kv.json().items()) {
     if (value.is_null() || std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end())
       continue;
@@ -39,6 +38,14 @@ void read_params(const Fields& kv, PolicyConfig& config) {
       kv.refuse(name.c_str(),
                 fmt::format("policy {} has no such parameter; it has: {}", config.name,
                             names.empty() ? "none" : fmt::to_string(fmt::join(names, ", "))));
+    }
+    if (name == "budget" && value == kAutoBudget) {
+      if (info.find("least_attention") == nullptr) {
+        kv.refuse("budget", fmt::format("\"auto\" is for policy {}; {} needs a number of rows",
+                                        kDefaultPolicy, config.name));
+      }
+      set_param(config, name, std::string(kAutoBudget));
+      continue;
     }
     set_param(config, name, *kv.option(*param));
   }
@@ -103,8 +110,8 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
   if (const auto read = kv.text("read")) {
     request.read = context.engine.documents().lent_prompt(*read);
     if (!request.read) {
-      throw ApiError(404, fmt::format("no prompt '{}' was lent to this server", *read),
-                     "not_found", "kv.read");
+      throw ApiError(404, fmt::format("no prompt '{}' was lent to this server", *read), "not_found",
+                     "kv.read");
     }
     if (request.document) kv.refuse("read", "a prompt that continues no snapshot", Json(*read));
   }
