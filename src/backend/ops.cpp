@@ -250,6 +250,17 @@ bool selective_scan(const Backend&, const SelectiveScan& s) {
   return s.out.numel() > 0;
 }
 
+bool channel_scan(const Backend&, const ChannelScan& s) {
+  SNAPKV_CHECK(is_f32(s.out, {kAny, kAny}) && is_f32(s.rate, {kAny, s.n_channel()}));
+  const int64_t n = s.out.shape[0], d = s.n_channel(), d_state = s.d_state();
+  SNAPKV_CHECK(d_state > 0);
+  SNAPKV_CHECK(is_f32(s.x, {n, d}) && is_f32(s.step, {n, d}));
+  SNAPKV_CHECK(is_f32(s.b, {n, d_state}) && is_f32(s.c, {n, d_state}));
+  SNAPKV_CHECK(is_f32(s.skip, {d}));
+  check_sequences(s.sequences, n);
+  return s.out.numel() > 0;
+}
+
 bool rope(const Backend&, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   SNAPKV_CHECK(is_f32(x, {std::ssize(pos), kAny, kAny}));

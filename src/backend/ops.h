@@ -291,6 +291,26 @@ struct SelectiveScan {
   int64_t group(int64_t head) const { return head / (n_head() / n_group); }
 };
 
+/// The selective state-space scan of Mamba (arXiv 2312.00752, eq. 2 and section 3.6) along each
+/// sequence. Of each of d channels, with B and C [d_state], which all channels share, and with
+///   w[t] = softplus(step[t]), g[t] = exp(rate * w[t]) for each row of the state,
+/// the state S [d_state] becomes
+///   S[t] = g[t] * S[t-1] + B[t] w[t] x[t],  and out[t] = S[t]^T C[t] + skip * x[t].
+/// A sequence's state is S of all channels, [d_state, d] f32; zeros at its beginning.
+struct ChannelScan {
+  Tensor x;                                 // [n, d] f32
+  Tensor step;                              // [n, d] f32
+  Tensor b, c;                              // [n, d_state] f32
+  Tensor rate;                              // [d_state, d] f32, at most 0; a weight
+  Tensor skip;                              // [d] f32, a weight
+  std::span<const SequenceRows> sequences;  // all n rows, in order
+  Tensor out;                               // [n, d] f32
+
+  int64_t n_channel() const { return out.shape[1]; }
+  int64_t d_state() const { return rate.shape[0]; }
+  int64_t n_state() const { return d_state() * n_channel(); }
+};
+
 /// The rows of one KV head of one sequence.
 struct HeadRows {
   const void* k = nullptr;  // [n_kv, head_dim] cache dtype, contiguous

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cases for ops that pass along sequences with a state: convolution, delta rule, selective scan.
+// Cases for ops that pass along sequences with a state: convolution, delta rule, scans.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -191,6 +191,54 @@ OpCases selective_scan_cases() {
   }
   add({66}, 1, 4, 128, 64);
   add({1, 1}, 2, 8, 128, 64);
+  return cases;
+}
+
+// As selective_scan.
+OpCases channel_scan_cases() {
+  OpCases cases;
+  const auto add = [&](std::vector<int64_t> lengths, int64_t d, int64_t d_state,
+                       bool in_pieces = false, float strength = 1.0f) {
+    const auto run = [=](const Place& at) -> Results {
+      const int64_t n = sum(lengths);
+      TestTensor rates = random_tensor({d_state, d}, 5);
+      for (int64_t i = 0; i < d_state * d; ++i) {
+        rates.as()[i] = -strength * std::abs(rates.as()[i]);
+      }
+      const DeviceTensor x = at.put(random_tensor({n, d}, 1)), out = at.zeros({n, d});
+      const DeviceTensor step = at.put(random_tensor({n, d}, 2, DType::f32, 3.0f * strength));
+      const DeviceTensor b = at.put(random_tensor({n, d_state}, 4));
+      const DeviceTensor c = at.put(random_tensor({n, d_state}, 6));
+      const DeviceTensor rate = at.put(rates), skip = at.put(random_tensor({d}, 7));
+      const Sequences sequences(at, lengths, d_state * d, in_pieces);
+      ops::channel_scan(at, {.x = x,
+                             .step = step,
+                             .b = b,
+                             .c = c,
+                             .rate = rate,
+                             .skip = skip,
+                             .sequences = sequences.rows,
+                             .out = out});
+      Results results = out.host();
+      results.push_back(sequences.after.host());
+      return results;
+    };
+    OpCase& c =
+        cases.emplace_back(fmt::format("{} of {} channels with {}{}{}", fmt::join(lengths, ", "), d,
+                                       d_state, in_pieces ? " in pieces" : "",
+                                       strength > 1.0f ? fmt::format(" decays {}", strength) : ""),
+                           run, Bound::of_norm(2e-6));
+    if (sum(lengths) * d * d_state > 300'000) c.only_fast();
+  };
+  add({1}, 1, 1);
+  for (const bool in_pieces : {false, true}) {
+    for (const int64_t n : {2, 3, 4, 5, 9}) add({n}, 48, 16, in_pieces);
+    add({1, 1, 1}, 40, 24, in_pieces);  // a decode step
+    add({7, 1, 2}, 51, 7, in_pieces);
+    add({70, 129}, 130, 16, in_pieces);
+  }
+  add({66}, 64, 128);
+  add({70, 3}, 64, 16, false, 40.0f);
   return cases;
 }
 

@@ -66,12 +66,31 @@ TEST_F(RefSequenceOps, SelectiveScanDecaysAndAdds) {
   EXPECT_TRUE(all_close(out.values(), {30 + 5 + 2 * added, 2.5f + added}, kRounded));
 }
 
+TEST_F(RefSequenceOps, ChannelScanDecaysEachValueAtItsOwnPace) {
+  // one channel with a state of 2: softplus(0) = ln 2, so that its values are halved and quartered
+  const TestTensor x({2, 1}, Values{3, 0}), step({2, 1}), out({2, 1});
+  const TestTensor b({2, 2}, Values{1, 2, 1, 2}), c({2, 2}, Values{1, 0.5f, 1, 0.5f});
+  const TestTensor rate({2, 1}, Values{-1, -2}), skip({1}, Values{10});
+  const TestTensor before({1, 2}, Values{8, 4}), after({1, 2});
+  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)}};
+  ops::channel_scan(*backend_, {.x = x,
+                                .step = step,
+                                .b = b,
+                                .c = c,
+                                .rate = rate,
+                                .skip = skip,
+                                .sequences = rows,
+                                .out = out});
+  const float added = 3 * kLn2;  // (8, 4) becomes (4, 1) + added (1, 2), then (2, 0.25) + ...
+  EXPECT_TRUE(all_close(after.values(), {2 + added / 2, 0.25f + added / 2}, kRounded));
+  EXPECT_TRUE(all_close(out.values(), {30 + 4.5f + 2 * added, 2.125f + added * 0.75f}, kRounded));
+}
+
 /// Of one head with keys of 2 values and a value of 1, whose beta is sigmoid(0) = 1 / 2.
 struct OneHead {
   TestTensor out, after;
 
-  OneHead(Backend& backend, const TestTensor& qkv, const TestTensor& decay,
-          const TestTensor& bias)
+  OneHead(Backend& backend, const TestTensor& qkv, const TestTensor& decay, const TestTensor& bias)
       : out({qkv.view().shape[0], 1, 1}), after({1, 2}) {
     const int64_t n = qkv.view().shape[0];
     const TestTensor beta({n, 1}), rate({1}, Values{-1}), before({1, 2}, Values{10, 20});

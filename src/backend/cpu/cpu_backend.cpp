@@ -65,6 +65,9 @@ class CpuKernels final : public Kernels {
   size_t selective_scan_workspace(const SelectiveScan& s) override {
     return cpu::selective_scan_workspace(ctx_, s);
   }
+  size_t channel_scan_workspace(const ChannelScan& s) override {
+    return cpu::channel_scan_workspace(ctx_, s);
+  }
   size_t project_workspace(const Tensor& x, std::span<const Projection> projections) override {
     return cpu::project_workspace(ctx_, x, projections);
   }

@@ -179,8 +179,8 @@ struct HostDeltaRule {
 HostDeltaRule on_host(HostCopies& copies, const DeltaRule& r) {
   HostDeltaRule host = {on_host(copies, r.sequences, r.n_state()), r};
   host.r.sequences = host.sequences;
-  for (Tensor* t : {&host.r.qkv, &host.r.decay, &host.r.beta, &host.r.rate, &host.r.decay_bias,
-                    &host.r.out}) {
+  for (Tensor* t :
+       {&host.r.qkv, &host.r.decay, &host.r.beta, &host.r.rate, &host.r.decay_bias, &host.r.out}) {
     *t = copies.tensor(*t);
   }
   return host;
@@ -194,8 +194,23 @@ struct HostScan {
 HostScan on_host(HostCopies& copies, const SelectiveScan& s) {
   HostScan host = {on_host(copies, s.sequences, s.n_state()), s};
   host.s.sequences = host.sequences;
-  for (Tensor* t : {&host.s.xbc, &host.s.step, &host.s.rate, &host.s.step_bias, &host.s.skip,
-                    &host.s.out}) {
+  for (Tensor* t :
+       {&host.s.xbc, &host.s.step, &host.s.rate, &host.s.step_bias, &host.s.skip, &host.s.out}) {
+    *t = copies.tensor(*t);
+  }
+  return host;
+}
+
+struct HostChannelScan {
+  std::vector<SequenceRows> sequences;
+  ChannelScan s;
+  operator const ChannelScan&() const { return s; }  // NOLINT: ops take it
+};
+HostChannelScan on_host(HostCopies& copies, const ChannelScan& s) {
+  HostChannelScan host = {on_host(copies, s.sequences, s.n_state()), s};
+  host.s.sequences = host.sequences;
+  for (Tensor* t :
+       {&host.s.x, &host.s.step, &host.s.b, &host.s.c, &host.s.rate, &host.s.skip, &host.s.out}) {
     *t = copies.tensor(*t);
   }
   return host;

@@ -10,7 +10,9 @@ namespace snapkv::ref {
 namespace {
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-double softplus(double x) { return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
+double softplus(double x) {
+  return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
 
 }  // namespace
 
@@ -131,6 +133,32 @@ void selective_scan(const SelectiveScan& s) {
       std::vector<double> state(from, from + n);
       for (int64_t t = rows.begin; t < rows.end; ++t) apply_scan(s, h, t, state);
       for (int64_t i = 0; i < n; ++i) put(rows.to, DType::f32, h * n + i, state[i]);
+    }
+  }
+}
+
+void channel_scan(const ChannelScan& s) {
+  const int64_t d = s.n_channel();
+  for (const SequenceRows& rows : s.sequences) {
+    for (int64_t channel = 0; channel < d; ++channel) {
+      std::vector<double> state;
+      for (int64_t i = 0; i < s.d_state(); ++i) {
+        state.push_back(get(rows.from, DType::f32, i * d + channel));
+      }
+      for (int64_t t = rows.begin; t < rows.end; ++t) {
+        const double step = softplus(*s.step.at<const float>(t, channel));
+        const double x = *s.x.at<const float>(t, channel);
+        double out = *s.skip.at<const float>(channel) * x;
+        for (int64_t i = 0; i < s.d_state(); ++i) {
+          const double decay = std::exp(*s.rate.at<const float>(i, channel) * step);
+          state[i] = decay * state[i] + *s.b.at<const float>(t, i) * step * x;
+          out += state[i] * *s.c.at<const float>(t, i);
+        }
+        *s.out.at<float>(t, channel) = static_cast<float>(out);
+      }
+      for (int64_t i = 0; i < s.d_state(); ++i) {
+        put(rows.to, DType::f32, i * d + channel, state[i]);
+      }
     }
   }
 }
