@@ -44,9 +44,9 @@ struct RandomFamily {
   bool own_output = false, output_has_bias = false;
   bool second_norm = false;  // attn_norm_2: attention's, attn_norm being the network's beside it
   bool rope_freqs = false, long_factors = false, learned_positions = false;
-  bool sinks = false;                       // attn_sinks: a score of each head
-  bool attention_gate = false;              // attn_gate: a matrix of gates of what attention gives
-  bool head_gates = false;                  // the same with one gate for each head
+  bool sinks = false;           // attn_sinks: a score of each head
+  bool attention_gate = false;  // attn_gate: a matrix of gates of what attention gives
+  bool head_gates = false;      // the same with one gate for each head
   /// .swiglu_clamp_exp and .swiglu_clamp_shexp, [n_layer]; empty: none
   std::vector<float> expert_limits = {}, shared_limits = {};
   bool matrix_scales = false;               // a number for each matrix of attention and networks
@@ -99,13 +99,24 @@ struct RandomFamily {
     bool normed = true;  // ssm_norm
   };
   Mamba2 mamba2 = {};
+  /// Mixers of Mamba in the layers that have an m in `pattern`. There * is attention.
+  struct Mamba {
+    int64_t n_channel = 0;  // 0: no such layers
+    int64_t d_state = 0;
+    int64_t step_rank = 0;
+    std::string pattern = {};  // [n_layer]
+    bool normed = true;        // ssm_dt_norm, ssm_b_norm, ssm_c_norm
+    /// Which layers have experts if the model has some; others have a network as wide as one.
+    std::vector<int64_t> expert_layers = {};
+  };
+  Mamba mamba = {};
   /// Multi-head latent attention in all layers, or in those without Kimi Delta Attention. n_rot is
   /// the part of a key that all heads share; head_dim says nothing then.
   struct Latent {
     int64_t rank = 0;                      // 0: no such layers
     int64_t q_rank = 0;                    // 0: queries are made of n_embd values
     int64_t n_unrotated = 0, n_value = 0;  // of a head's key, its value
-    bool joined = false;  // one matrix for keys and values, and a header as before April 2025
+    bool joined = false;      // one matrix for keys and values, and a header as before April 2025
   };
   Latent latent = {};
   /// Gemma 4: all but every full_every-th layer have windows, and heads of another size. Layers
@@ -155,6 +166,7 @@ struct RandomGains {
   float router = 1.5f;
   float streams = 0.12f;     // of how residual streams are mixed
   float delta_rate = 0.5f;   // of how fast a state forgets
+  float scan_inputs = 1.5f;  // of what a mixer of Mamba makes steps, B and C
   float scan_skip = 0.7f;    // of what a mixer of Mamba-2 lets pass beside its state
   float delta_gates = 0.8f;  // what decides when it forgets and learns
   float sinks = 2.0f;

@@ -112,6 +112,23 @@ void add_mamba2_keys(GgufHeader& meta, const RandomModelShape& s) {
   if (m.parts_apart) meta.array(key("feed_forward_length"), 5, widths);
 }
 
+void add_mamba_keys(GgufHeader& meta, const RandomModelShape& s) {
+  const RandomFamily::Mamba& m = s.family.mamba;
+  const auto key = [&](std::string_view name) {
+    return s.family.architecture + "." + std::string(name);
+  };
+  meta.u32(key("ssm.conv_kernel"), 4);
+  meta.u32(key("ssm.inner_size"), m.n_channel);
+  meta.u32(key("ssm.state_size"), m.d_state);
+  meta.u32(key("ssm.time_step_rank"), m.step_rank);
+  std::vector<int32_t> heads;
+  for (int64_t il = 0; il < s.n_layer; ++il) {
+    const bool attends = scan_letter(s.family, il) == '*';
+    heads.push_back(attends ? static_cast<int32_t>(s.n_head_kv) : 0);
+  }
+  meta.array(key("attention.head_count_kv"), 5, heads);
+}
+
 void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
   const RandomFamily& f = s.family;
   const RandomFamily::Latent& l = f.latent;
@@ -255,6 +272,8 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     meta.u32(key("shortconv.l_cache"), f.conv_kernel);
   } else if (f.mamba2.n_head > 0) {
     add_mamba2_keys(meta, s);
+  } else if (f.mamba.n_channel > 0) {
+    add_mamba_keys(meta, s);
   } else if (f.latent.rank == 0 && !gemma4 && !sized) {
     meta.u32(key("attention.head_count_kv"), s.n_head_kv);
   }

@@ -74,6 +74,8 @@ class Planner {
       add_kimi_delta(blk, g);
     } else if (scan_letter(f_, il) == 'M') {
       add_mamba2(blk, g);
+    } else if (scan_letter(f_, il) == 'm') {
+      add_mamba(blk, g);
     } else if (scan_letter(f_, il) == '+') {
       add_attention(blk, g);
       add_mamba2(blk, g);
@@ -212,6 +214,26 @@ class Planner {
     matrix(blk + "ssm_out", s_.n_embd, n_values, g.attention_output);
   }
 
+  void add_mamba(const std::string& blk, const RandomGains& g) {
+    constexpr int64_t kKernelSize = 4;
+    const RandomFamily::Mamba& m = f_.mamba;
+    const int64_t n = m.n_channel;
+    matrix(blk + "ssm_in", 2 * n, s_.n_embd, g.qkv);
+    matrix(blk + "ssm_conv1d", n, kKernelSize, g.attention_output, false, DType::f32);
+    bias(blk + "ssm_conv1d", n);
+    matrix(blk + "ssm_x", m.step_rank + 2 * m.d_state, n, g.scan_inputs);
+    matrix(blk + "ssm_dt", n, m.step_rank, g.delta_gates, true);
+    if (m.normed) {
+      norm(blk + "ssm_dt_norm", 1.0f, m.step_rank);
+      norm(blk + "ssm_b_norm", 1.0f, m.d_state);
+      norm(blk + "ssm_c_norm", 1.0f, m.d_state);
+    }
+    const float rate = o_.gains ? g.delta_rate : 1.0f, skip = o_.gains ? g.scan_skip : 1.0f;
+    add({blk + "ssm_a", DType::f32, n, m.d_state, false, -rate, rate / 8});
+    add({blk + "ssm_d", DType::f32, 1, n, true, skip, skip / 2});
+    matrix(blk + "ssm_out", s_.n_embd, n, g.attention_output);
+  }
+
   void add_draft_layer(const std::string& blk, const RandomGains& g) {
     norm(blk + "attn_norm");
     norm(blk + (f_.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm"));
@@ -334,16 +356,23 @@ class Planner {
   void add_ffn(const std::string& blk, int64_t il, const RandomGains& g) {
     const bool between = f_.expert_step > 0 && (il + 1) % f_.expert_step != 0;
     const bool both = f_.gemma4.full_every > 0;
-    const bool dense = il < f_.n_dense_layers || between || both;
+    const bool dense = il < f_.n_dense_layers || between || both || is_dense_beside_mamba(il);
     if (f_.n_expert > 0 && (!dense || both)) add_experts(blk, g);
     if (f_.n_expert > 0 && !dense) return;
-    const int64_t n_ff = both ? dense_width(il) : dense ? f_.n_ff_dense : sizes_.n_ff;
+    const int64_t n_ff = both                         ? dense_width(il)
+                         : dense && f_.n_ff_dense > 0 ? f_.n_ff_dense
+                                                      : sizes_.n_ff;
     if (f_.gated && !f_.fused_gate) {
       matrix(blk + "ffn_gate", n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
     }
     matrix(blk + "ffn_up", f_.fused_gate ? 2 * n_ff : n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
     matrix(blk + "ffn_down", s_.n_embd, n_ff, g.ffn, f_.ffn_bias);
     if (f_.sub_norms) norm(blk + "ffn_sub_norm", 1.0f, n_ff);
+  }
+
+  bool is_dense_beside_mamba(int64_t il) const {
+    const std::vector<int64_t>& layers = f_.mamba.expert_layers;
+    return f_.mamba.n_channel > 0 && std::find(layers.begin(), layers.end(), il) == layers.end();
   }
 
   void add_experts(const std::string& blk, const RandomGains& g) {
@@ -455,7 +484,8 @@ bool has_short_conv(const RandomFamily& family, int64_t il) {
 }
 
 char scan_letter(const RandomFamily& family, int64_t il) {
-  return family.mamba2.n_head > 0 ? family.mamba2.pattern.at(static_cast<size_t>(il)) : '\0';
+  if (family.mamba2.n_head > 0) return family.mamba2.pattern.at(static_cast<size_t>(il));
+  return family.mamba.n_channel > 0 ? family.mamba.pattern.at(static_cast<size_t>(il)) : '\0';
 }
 
 std::vector<TensorPlan> plan_tensors(const RandomModelShape& shape,

@@ -35,7 +35,7 @@ std::vector<TensorPlan> plan_tensors(const RandomModelShape& shape,
 bool has_short_conv(const RandomFamily& family, int64_t il);
 /// Whether it has Kimi Delta Attention.
 bool has_kimi_delta(const RandomFamily& family, int64_t il);
-/// What layer il has in a model with mixers of Mamba-2: a letter of its pattern, else 0.
+/// What layer il has in a model with mixers of Mamba or Mamba-2: a letter of its pattern, else 0.
 char scan_letter(const RandomFamily& family, int64_t il);
 
 }  // namespace snapkv

@@ -12,6 +12,7 @@
 #include "model/families/gemma4.h"
 #include "model/families/kimi_linear.h"
 #include "model/families/lfm2.h"
+#include "model/families/mamba.h"
 #include "model/families/mamba2_hybrids.h"
 #include "model/families/mixtures.h"
 #include "model/families/older.h"
@@ -254,6 +255,13 @@ constexpr std::array kOthers = {
            .qk_norm = QkNorm::each_head,
            .ffn_norm_name = "post_attention_norm",
            .rope = RopeLayout::neox},
+
+    Family{.name = "jamba",
+           .models = "Jamba 1.5 to 1.7, Jamba Reasoning 3B",
+           .make_layers = make_jamba_layers,
+           .own_keys = kMambaKeys,
+           .experts = ExpertLayers::if_counted,
+           .experts_normalized = false},
 
     Family{.name = "granitehybrid",
            .models = "Granite 4, Bamba",

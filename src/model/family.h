@@ -31,6 +31,7 @@ enum class TokenMixerKind {
   delta_net,   // linear attention by the gated delta rule, which remembers a matrix for each head
   kimi_delta,  // the same with a decay for each channel of a head's keys
   latent,      // attention whose heads share one compressed row for each token
+  mamba,       // a scan of a state for each channel, whose values decay at different paces
   mamba2,      // a scan of a state for each head, which each token lets decay and adds to
   attention_and_mamba2,  // both side by side
   linear,                // nothing, and the layer has a matrix in place of attention
@@ -167,7 +168,7 @@ struct Family {
   bool experts_normalized = true;
   /// What experts read, not what they give, is multiplied by their weights. A token has one expert.
   bool weighs_inputs = false;
-  bool gated = true;         // down(f(gate x) * up x); otherwise down(f(up x))
+  bool gated = true;  // down(f(gate x) * up x); otherwise down(f(up x))
   /// Layers may limit gates after SiLU, and what these are multiplied with: .swiglu_clamp_exp of
   /// experts, .swiglu_clamp_shexp of other networks.
   bool limits_gates = false;

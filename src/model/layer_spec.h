@@ -50,6 +50,18 @@ struct Mamba2Spec {
   int64_t n_xbc() const { return n_values() + 2 * n_group * d_state; }
 };
 
+/// Norms of what a mixer of Mamba makes its steps, B and C of: none, with weights of their own, or
+/// without weights.
+enum class ScanNorms { none, weighted, plain };
+
+/// Sizes of a mixer of Mamba (ChannelScan).
+struct MambaSpec {
+  int64_t n_channel = 0;
+  int64_t d_state = 0;    // values of a channel's state
+  int64_t step_rank = 0;  // values of which the steps of all channels are made
+  ScanNorms norms = ScanNorms::none;
+};
+
 /// What results of a layer's matrices are multiplied by (muP, arXiv 2203.03466). All are 1 in files
 /// that have these factors in the matrices.
 struct LayerFactors {
@@ -113,6 +125,7 @@ struct LayerSpec {
   bool output_gate = false;
   int64_t conv_kernel = 0;  // of a short convolution: tokens that it sees, its own included
   DeltaNetSpec delta_net;   // of linear attention
+  MambaSpec mamba;          // of a mixer of Mamba
   Mamba2Spec mamba2;        // of a mixer of Mamba-2, by itself or beside attention
   LayerFactors factors;     // those of queries, keys and values are in `scale` and attention_out
   LatentSpec latent;        // of latent attention

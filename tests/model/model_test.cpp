@@ -281,7 +281,7 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
   if (has("attn_v.weight")) return f.values_of_keys;  // made by the matrix of the keys
   if (has("layer_output_scale")) return true;
-  if (name.ends_with(".scale") && !has("ffn_gate_inp")) return true;  // of a matrix
+  if (name.ends_with(".scale") && !has("ffn_gate_inp")) return true;          // of a matrix
   if (has("post_attention_norm") && f.name == "nemotron_h_moe") return true;  // in a draft layer
   if (has("attn_gate")) return f.attention_gate == AttentionGate::heads_if_there;
   if (has("attn_sinks")) return f.layer_sinks == Presence::optional;
@@ -303,7 +303,9 @@ std::string missed_instead(const RandomFamily& family, const std::string& name) 
   if (joined && name.ends_with("attn_qkv.weight")) return "attn_q.";
   if (name.ends_with("ssm_ba.weight")) return "ssm_beta.";
   // a layer without a router is taken for one without experts
-  const bool counts_routers = family.architecture == "mimo2" || family.architecture == "step35";
+  const std::string& architecture = family.architecture;
+  const bool counts_routers =
+      architecture == "mimo2" || architecture == "step35" || architecture == "jamba";
   if (counts_routers && name.ends_with("ffn_gate_inp.weight")) return "ffn_gate.";
   if (name.ends_with("ffn_gate_up_exps.weight")) return "ffn_gate_exps.";
   if (name == "rope_factors_long.weight") return "rope_factors";

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +67,58 @@ TEST(RecurrentLayers, SizesOfLinearAttentionAreChecked) {
   TinyFile old = file();
   old.tensors["blk.0.ssm_in.weight"] = {96, 32};
   expect_mentions(load_error(old), {"blk.0.ssm_in.weight", "convert the model again"});
+}
+
+TEST(RecurrentLayers, SizesOfMambaMixersAreChecked) {
+  const auto file = [] {
+    TinyFile tiny = file_of("jamba");
+    tiny.set("jamba.block_count", uint32_t{2});
+    tiny.set("jamba.ssm.conv_kernel", uint32_t{4});
+    tiny.set("jamba.ssm.state_size", uint32_t{8});
+    tiny.set("jamba.ssm.time_step_rank", uint32_t{4});
+    tiny.set("jamba.ssm.inner_size", uint32_t{64});
+    tiny.set("jamba.attention.head_count_kv", std::vector<int32_t>{2, 0});
+    return tiny;
+  };
+  const auto refused = [&](const char* key, auto value, std::initializer_list<const char*> words) {
+    TinyFile changed = file();
+    changed.set(key, value);
+    const std::string message = load_error(changed);
+    expect_mentions(message, {key});
+    expect_mentions(message, words);
+  };
+  refused("jamba.ssm.conv_kernel", uint32_t{1}, {"between 2 and 16", "it is 1"});
+  refused("jamba.ssm.conv_kernel", uint32_t{17}, {"17"});
+  refused("jamba.ssm.state_size", uint32_t{0}, {"0"});
+  refused("jamba.ssm.time_step_rank", uint32_t{0}, {"0"});
+  refused("jamba.ssm.inner_size", uint32_t{1 << 21}, {"2097152"});
+  using Ints = std::vector<int32_t>;
+  refused("jamba.attention.head_count_kv", Ints{0, 0}, {"none of 2 layers"});
+
+  TinyFile whole = file();
+  for (const char* name : {"attn_norm", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}) {
+    const std::string tensor = std::string(name) + ".weight";
+    whole.tensors["blk.1." + tensor] = whole.tensors["blk.0." + tensor];
+  }
+  const std::map<std::string, std::vector<int64_t>> mixer = {
+      {"ssm_in.weight", {128, 32}}, {"ssm_conv1d.weight", {64, 4}},
+      {"ssm_x.weight", {20, 64}},   {"ssm_dt.weight", {64, 4}},
+      {"ssm_dt.bias", {64}},        {"ssm_dt_norm.weight", {4}},
+      {"ssm_b_norm.weight", {8}},   {"ssm_c_norm.weight", {8}},
+      {"ssm_a", {64, 8}},           {"ssm_d", {64}},
+      {"ssm_out.weight", {32, 64}}};
+  for (const auto& [name, shape] : mixer) whole.tensors["blk.1." + name] = shape;
+  for (const auto& [name, shape] : mixer) {
+    TinyFile less = whole;
+    const std::string full = "blk.1." + name;
+    less.tensors.erase(full);
+    expect_mentions(load_error(less), {full.c_str(), "missing"});
+  }
+  // a state that grows
+  expect_mentions(load_error(whole), {"blk.1.ssm_a", "holds 0.01", "numbers up to 0"});
+  whole.tensors["blk.1.ffn_gate_inp.weight"] = {4, 32};
+  expect_mentions(load_error(whole),
+                  {"jamba.expert_count", "missing", "blk.1.ffn_gate_inp.weight"});
 }
 
 TEST(RecurrentLayers, SizesOfMamba2MixersAreChecked) {

@@ -21,6 +21,8 @@ std::vector<FamilyModel> more_dense_models();
 std::vector<FamilyModel> older_models();
 /// Gemma 3n.
 std::vector<FamilyModel> with_streams();
+/// Mixers of Mamba in most layers.
+std::vector<FamilyModel> with_mamba();
 /// Mixers of Mamba-2 in most layers.
 std::vector<FamilyModel> with_mamba2();
 /// The rows of src/model/families/mixtures.h, and Qwen 3 VL with experts.

@@ -416,8 +416,8 @@ const std::vector<FamilyModel>& family_models() {
     std::vector<FamilyModel> all;
     for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), gemma4s(),
                         olmos(), with_layer_norms(), with_short_convolutions(), with_delta_rules(),
-                        with_latent_attention(), with_kimi_delta(), with_mamba2(), with_streams(),
-                        older_models(), more_dense_models(), more_mixtures()}) {
+                        with_latent_attention(), with_kimi_delta(), with_mamba(), with_mamba2(),
+                        with_streams(), older_models(), more_dense_models(), more_mixtures()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

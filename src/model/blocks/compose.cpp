@@ -12,6 +12,7 @@
 #include "model/blocks/kimi_delta.h"
 #include "model/blocks/latent_attention.h"
 #include "model/blocks/linear_mixer.h"
+#include "model/blocks/mamba.h"
 #include "model/blocks/mamba2.h"
 #include "model/blocks/short_conv.h"
 #include "model/blocks/side_ffn.h"
@@ -47,6 +48,8 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
       return std::make_unique<DeltaNetMixer>(context, loader);
     case TokenMixerKind::kimi_delta:
       return std::make_unique<KimiDeltaMixer>(context, loader);
+    case TokenMixerKind::mamba:
+      return std::make_unique<MambaMixer>(context, loader);
     case TokenMixerKind::mamba2:
       return std::make_unique<Mamba2Mixer>(context, loader);
     case TokenMixerKind::attention_and_mamba2:

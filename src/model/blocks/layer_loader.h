@@ -68,6 +68,10 @@ class LayerLoader {
   Norm head_norm(const std::string& name, int64_t n_head);
   /// The only value of a tensor, which must be finite.
   float number(const std::string& name);
+  /// WeightLoader::refuse; `name` is the full name.
+  [[noreturn]] void refuse(const std::string& name, const std::string& reason) const {
+    weights_.refuse(prefix_ + name, reason);
+  }
   /// Marks a tensor as known though unused.
   void ignore(const std::string& name) { weights_.ignore(prefix_ + name); }
 

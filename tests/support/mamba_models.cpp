@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Test models with mixers of Mamba-2. llama.cpp reads granitehybrid only where the mixer is twice
-// as wide as the model.
+// Test models with mixers of Mamba and Mamba-2. llama.cpp reads jamba and granitehybrid only where
+// the mixer is twice as wide as the model.
 #include <string>
 #include <utility>
 
@@ -17,11 +17,26 @@ RandomFamily hybrid(std::string architecture, RandomFamily::Mamba2 mamba2) {
 }
 
 FamilyModel model_with(std::string name, RandomFamily family) {
-  const auto n_layer = static_cast<int64_t>(family.mamba2.pattern.size());
+  const std::string& pattern =
+      family.mamba.n_channel > 0 ? family.mamba.pattern : family.mamba2.pattern;
+  const auto n_layer = static_cast<int64_t>(pattern.size());
   return model_of(std::move(name), shape_of(std::move(family), n_layer));
 }
 
 }  // namespace
+
+std::vector<FamilyModel> with_mamba() {
+  RandomFamily jamba;
+  jamba.architecture = "jamba";
+  jamba.mamba = {.n_channel = 128, .d_state = 16, .step_rank = 24, .pattern = "mm*mm"};
+  RandomFamily experts = jamba;
+  experts.mamba.pattern = "m*mm*";
+  experts.mamba.expert_layers = {1, 3};
+  experts.own_output = true;
+  experts.n_expert = 6;
+  experts.n_expert_used = 2;
+  return {model_with("jamba", jamba), model_with("jamba-moe", experts)};
+}
 
 std::vector<FamilyModel> with_mamba2() {
   RandomFamily granite = hybrid(
@@ -79,12 +94,16 @@ std::vector<FamilyModel> with_mamba2() {
       "falcon-h1", {.n_group = 2, .n_head = 8, .d_state = 24, .d_head = 16, .pattern = "++"});
   falcon_norm.own_output = true;
   falcon_norm.bare_ffn_norm = true;
-  return {model_with("granitehybrid", granite), model_with("granitehybrid-moe", granitemoe),
-          model_with("bamba", bamba),           model_with("nemotron_h", nemotron),
-          model_with("nemotron_h_moe", moe),    model_with("nemotron_h_moe-latent", latent),
+  return {model_with("granitehybrid", granite),
+          model_with("granitehybrid-moe", granitemoe),
+          model_with("bamba", bamba),
+          model_with("nemotron_h", nemotron),
+          model_with("nemotron_h_moe", moe),
+          model_with("nemotron_h_moe-latent", latent),
           model_with("nemotron_h_moe-draft", draft),
           model_with("nemotron_h_moe-scales", scales),
-          model_with("falcon-h1", falcon),      model_with("falcon-h1-norm", falcon_norm)};
+          model_with("falcon-h1", falcon),
+          model_with("falcon-h1-norm", falcon_norm)};
 }
 
 }  // namespace snapkv::test

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "model/families/mamba.h"
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "backend/ops.h"
+#include "base/error.h"
+#include "format/gguf.h"
+#include "model/metadata_reader.h"
+#include "model/model_spec.h"
+
+namespace snapkv {
+namespace {
+
+constexpr int64_t kMostChannels = 1 << 20, kMostChannelState = 1 << 12;
+
+LayerSpec mamba_layer(const MetadataReader& reader, ScanNorms norms) {
+  LayerSpec layer = stateless_layer(TokenMixerKind::mamba);
+  layer.mamba = {.n_channel = reader.size("ssm.inner_size", kMostChannels),
+                 .d_state = reader.size("ssm.state_size", kMostChannelState),
+                 .step_rank = reader.size("ssm.time_step_rank", kMostChannels),
+                 .norms = norms};
+  layer.conv_kernel = reader.size("ssm.conv_kernel", kMostTaps);
+  if (layer.conv_kernel < 2) {
+    fail(ErrorCode::kBadModel, "{}: {} must be between 2 and {}, it is {}", reader.file().path(),
+         reader.key("ssm.conv_kernel"), kMostTaps, layer.conv_kernel);
+  }
+  const MambaSpec& s = layer.mamba;
+  layer.state = {.n_recurrent = s.n_channel * (layer.conv_kernel - 1 + s.d_state)};
+  return layer;
+}
+
+/// All of a width, but experts where a layer has a router: no key says where. Where no layer has
+/// one, .expert_count says nothing.
+void add_jamba_networks(const MetadataReader& reader, ModelSpec& spec) {
+  constexpr int64_t kMostFf = 1 << 22;
+  const int64_t n_ff = reader.size("feed_forward_length", kMostFf);
+  bool has_experts = false;
+  for (int64_t il = 0; il < spec.config.n_layer; ++il) {
+    const std::string router = fmt::format("blk.{}.ffn_gate_inp.weight", il);
+    const bool routed = reader.file().find_tensor(router) != nullptr;
+    if (routed && spec.config.n_expert == 0) {
+      fail(ErrorCode::kBadModel,
+           "{}: {} is {}, expected the number of experts: the file has tensor {}",
+           reader.file().path(), reader.key("expert_count"),
+           reader.has("expert_count") ? "0" : "missing", router);
+    }
+    spec.layers[il].ffn = {
+        {.kind = routed ? FeedForwardKind::experts : FeedForwardKind::dense, .n_ff = n_ff}};
+    has_experts = has_experts || routed;
+  }
+  if (!has_experts) spec.config.n_expert = spec.config.n_expert_used = 0;
+}
+
+}  // namespace
+
+void make_jamba_layers(const MetadataReader& reader, ModelSpec& spec) {
+  const LayerSpec mamba = mamba_layer(reader, ScanNorms::weighted);
+  for (const Heads& heads : read_heads(reader, spec.config, false)) {
+    const bool attends = heads.n_head_kv > 0;
+    spec.layers.push_back(attends ? full_attention_layer(reader, spec, heads) : mamba);
+    spec.layers.back().rotation = RotationSpec();
+  }
+  require_attention(reader, spec);
+  add_jamba_networks(reader, spec);
+}
+
+}  // namespace snapkv

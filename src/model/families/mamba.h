@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Families with mixers of Mamba (arXiv 2312.00752): in most layers of Jamba.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace snapkv {
+
+class MetadataReader;
+struct ModelSpec;
+
+/// Family::make_layers of `jamba`: layer il has attention, without a rotation, where
+/// .attention.head_count_kv[il] is not 0, and experts where it has a router.
+void make_jamba_layers(const MetadataReader& reader, ModelSpec& spec);
+
+/// Family::own_keys
+inline constexpr std::array<std::string_view, 1> kMambaKeys = {"ssm."};
+
+}  // namespace snapkv
