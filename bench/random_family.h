@@ -106,6 +106,7 @@ struct RandomFamily {
     int64_t step_rank = 0;
     std::string pattern = {};  // [n_layer]
     bool normed = true;        // ssm_dt_norm, ssm_b_norm, ssm_c_norm
+    bool alone = false;        // whether no feed-forward networks follow
     /// Which layers have experts if the model has some; others have a network as wide as one.
     std::vector<int64_t> expert_layers = {};
   };

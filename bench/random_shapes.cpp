@@ -110,6 +110,16 @@ RandomFamily granite4_1b() {
                    {"logit_scale", 6.0}}};
 }
 
+RandomFamily mamba(int64_t n_layer, int64_t n_embd) {
+  return {.architecture = "mamba",
+          .mamba = {.n_channel = 2 * n_embd,
+                    .d_state = 16,
+                    .step_rank = n_embd / 16,
+                    .pattern = std::string(n_layer, 'm'),
+                    .normed = false,
+                    .alone = true}};
+}
+
 RandomFamily falcon_h1() {
   return {.architecture = "falcon-h1",
           .own_output = true,
@@ -178,6 +188,7 @@ const std::vector<NamedShape>& shapes() {
       {"qwen35moe-3b", {2048, 8, 16, 2, 256, 512, 32000, 1e7, qwen35moe()}},  // 35B's, fewer layers
       {"qwen35moe-35b", {2048, 40, 16, 2, 256, 512, 248320, 1e7, qwen35moe()}},
       {"qwen35-2b", {2048, 24, 8, 2, 256, 6144, 151936, 1e7, qwen35(16)}},
+      {"mamba-1.4b", {2048, 48, 32, 32, 64, 2048, 50280, 1e4, mamba(48, 2048)}},
       {"granite4-1b", {1536, 40, 12, 4, 128, 4096, 100352, 1e4, granite4_1b()}},
       {"falcon-h1-1.5b", {2048, 24, 8, 2, 128, 4096, 65536, 1e11, falcon_h1()}},
       // V2-Lite's, fewer layers

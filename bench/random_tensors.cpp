@@ -50,6 +50,7 @@ class Planner {
     if (f_.norm_before) norm(blk + "attn_norm");
     if (f_.second_norm) norm(blk + "attn_norm_2");
     if (f_.mamba2.parts_apart) return add_part(blk, il, g);
+    if (f_.mamba.alone) return add_mamba(blk, g);
     if (f_.bare_ffn_norm) {
       add({blk + "ffn_norm", DType::f32, 1, s_.n_embd, true, 1.0f,
            o_.gains ? g.norm : o_.norm_stddev});

@@ -57,9 +57,9 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   config.budget = kMostRows;  // the value is about to be replaced
   const auto policy = Policy::make(config);
   if (!policy->info().has_budget) return options.kv.budget;
-  require_range("n_head_kv", info.n_head_kv, 1, kMostRows);
   const int64_t n_layer = info.n_compressed();
   if (n_layer == 0) return options.kv.budget;  // no layer has a budget
+  require_range("n_head_kv", info.n_head_kv, 1, kMostRows);
   const size_t row = row_bytes_with_policy(options, info);
   const size_t windows = bytes_without_policy(options, info);
   const size_t left = options.kv_memory - std::min(options.kv_memory, windows);

@@ -263,6 +263,16 @@ constexpr std::array kOthers = {
            .experts = ExpertLayers::if_counted,
            .experts_normalized = false},
 
+    Family{.name = "mamba",
+           .models = "Mamba, Falcon Mamba",
+           .make_layers = make_mamba_layers,
+           .own_keys = kMambaKeys},
+
+    Family{.name = "mamba2",
+           .models = "Mamba 2, Codestral Mamba",
+           .make_layers = make_mamba2_layers,
+           .own_keys = kMamba2Keys},
+
     Family{.name = "granitehybrid",
            .models = "Granite 4, Bamba",
            .make_layers = make_granite_hybrid_layers,

@@ -143,7 +143,8 @@ TEST_P(CudaFamily, ComputesWhatTheCpuComputes) {
 // States of layers without rows are set aside in the middle of a chunk, and prompts go on from
 // them.
 TEST_F(CudaSession, APromptGoesOnFromAPrefixOfAHybrid) {
-  for (const char* name : {"lfm2", "nemotron_h", "falcon-h1", "kimi-linear", "jamba-moe"}) {
+  for (const char* name :
+       {"lfm2", "nemotron_h", "falcon-h1", "kimi-linear", "jamba-moe", "mamba"}) {
     SCOPED_TRACE(name);
     const SessionOptions options = options_of("full", DType::f32);
     const auto cpu_model = load_model(name), gpu_model = load_model(name, Compute::f32, 1, "cuda");

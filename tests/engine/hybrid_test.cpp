@@ -263,5 +263,70 @@ TEST(HybridInfo, SaysWhichLayersHaveNoRows) {
   expect_error(ErrorCode::kUsage, {"no layer 0"}, [&] { session.cached_positions(0, 0); });
 }
 
+/// Models in which no layer has rows.
+class WithoutRowsTest : public testing::TestWithParam<const char*> {
+ protected:
+  std::shared_ptr<const Model> model_ = load_model(GetParam());
+};
+
+TEST_P(WithoutRowsTest, NoPolicyHasAnEffect) {
+  EXPECT_EQ(model_->info().n_head, 0);
+  EXPECT_EQ(model_->info().n_compressed(), 0);
+  EXPECT_EQ(kv_bytes_per_token(model_->info(), DType::f16), 0u);
+  Session full(model_, full_options());
+  full.prefill(text(150, 1));
+  full.decode(5);
+  for (const std::string& policy : policy_names()) {
+    SCOPED_TRACE(policy);
+    SessionOptions options = full_options();
+    options.kv = {.name = policy, .budget = 40};
+    options.kv_memory = policy == "full" ? 0 : 1;
+    Session session(model_, options);
+    session.prefill(text(150, 1));
+    session.decode(5);
+    EXPECT_EQ(copy(session.logits()), copy(full.logits()));
+    EXPECT_EQ(session.stats().kv_bytes, full.stats().kv_bytes);
+  }
+}
+
+TEST_P(WithoutRowsTest, TheStateIsAsLargeAfterAnyNumberOfTokens) {
+  Session few(model_, full_options()), many(model_, full_options());
+  few.prefill(text(3, 1));
+  many.prefill(text(900, 1));
+  EXPECT_GT(few.stats().kv_bytes, 0u);
+  EXPECT_EQ(few.stats().kv_bytes, many.stats().kv_bytes);
+  EXPECT_EQ(many.stats().kv_bytes, many.stats().kv_bytes_full);
+}
+
+TEST_P(WithoutRowsTest, PromptsGoOnFromPrefixesAndFiles) {
+  const std::vector<int32_t> first = text(300, 1), all = joined(first, text(50, 2));
+  Session whole(model_, full_options());
+  whole.prefill(all);
+
+  Session reader(model_, full_options());
+  PrefillPrompt prompt = prompt_for(reader, first);
+  prompt.makes_prefix = true;
+  Prefill prefill(std::move(prompt));
+  read_all(prefill);
+  const std::shared_ptr<const KvPrefix> prefix = prefill.take_prefix();
+  EXPECT_EQ(prefix->last_cut(1000), 300);
+  EXPECT_EQ(prefix->last_cut(299), 236);
+  for (const int64_t n : {236, 300}) {
+    Session session(model_, full_options());
+    session.prefill(all, {.prefix = prefix, .n_from_prefix = n});
+    EXPECT_LT(max_difference(session.logits(), whole.logits()), 3e-4) << "from token " << n;
+  }
+
+  const TempDir folder;
+  reader.save(folder / "session");
+  Session loaded(model_, full_options());
+  loaded.load(folder / "session");
+  loaded.prefill(text(50, 2));
+  EXPECT_LT(max_difference(loaded.logits(), whole.logits()), 3e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, WithoutRowsTest, testing::Values("mamba", "mamba2"),
+                         [](const auto& param) { return std::string(param.param); });
+
 }  // namespace hybrid_tests
 }  // namespace snapkv::test

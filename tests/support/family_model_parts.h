@@ -21,7 +21,7 @@ std::vector<FamilyModel> more_dense_models();
 std::vector<FamilyModel> older_models();
 /// Gemma 3n.
 std::vector<FamilyModel> with_streams();
-/// Mixers of Mamba in most layers.
+/// Mixers of Mamba in most layers, and models without attention.
 std::vector<FamilyModel> with_mamba();
 /// Mixers of Mamba-2 in most layers.
 std::vector<FamilyModel> with_mamba2();

@@ -35,7 +35,26 @@ std::vector<FamilyModel> with_mamba() {
   experts.own_output = true;
   experts.n_expert = 6;
   experts.n_expert_used = 2;
-  return {model_with("jamba", jamba), model_with("jamba-moe", experts)};
+  RandomFamily mamba;
+  mamba.architecture = "mamba";
+  mamba.mamba = {.n_channel = 128,
+                 .d_state = 16,
+                 .step_rank = 4,
+                 .pattern = "mmm",
+                 .normed = false,
+                 .alone = true};
+  RandomFamily falcon = mamba;
+  falcon.mamba.step_rank = 24;
+  falcon.own_output = true;
+  falcon.keys = {{"ssm.dt_b_c_rms", true}};
+  RandomFamily mamba2 = hybrid("mamba2", {.n_group = 2,
+                                          .n_head = 4,
+                                          .d_state = 24,
+                                          .d_head = 32,
+                                          .pattern = "MMM",
+                                          .parts_apart = true});
+  return {model_with("jamba", jamba), model_with("jamba-moe", experts), model_with("mamba", mamba),
+          model_with("mamba-norms", falcon), model_with("mamba2", mamba2)};
 }
 
 std::vector<FamilyModel> with_mamba2() {

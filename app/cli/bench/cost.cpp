@@ -117,11 +117,13 @@ double ModelCost::decode_attention_flops(double n_rows) const {
 }
 
 double ModelCost::rows(size_t kv_bytes_used, DType kv_type) const {
+  if (attending_.empty()) return 0;
   return static_cast<double>(kv_bytes_used) / stored_row_bytes(kv_type, layer_) /
          (n_attending_ * n_head_kv_);
 }
 
 double ModelCost::kv_bytes_read(size_t kv_bytes_used, DType kv_type) const {
+  if (attending_.empty()) return static_cast<double>(kv_bytes_used);
   return static_cast<double>(kv_bytes_used) * kv_row_bytes(kv_type, layer_) /
          stored_row_bytes(kv_type, layer_);
 }

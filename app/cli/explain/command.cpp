@@ -153,6 +153,9 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
   if (s.layer >= 0 && info.layers[s.layer].attention == AttentionKind::none) {
     fail(ErrorCode::kUsage, "--layer is {}, which has no attention: it keeps no rows", s.layer);
   }
+  if (info.n_head == 0) {
+    fail(ErrorCode::kUsage, "{} has no attention: there are no rows to choose from", info.path);
+  }
   if (info.n_compressed() == 0) {
     fail(ErrorCode::kUsage,
          "every layer of {} has a sliding window or chunks: SnapKV chooses nothing here",

@@ -106,9 +106,10 @@ std::string kept_lines(const RunReport& report, bool colour) {
   std::string text;
   if (!chosen.empty()) text += lines_of_layers(report, chosen, "kept", colour);
   if (n_fixed > 0) {
-    text +=
-        line(text.empty() ? "kept" : "",
-             fmt::format("a state of fixed size in {}", plural(n_fixed, "other layer")), colour);
+    text += line(text.empty() ? "kept" : "",
+                 fmt::format("a state of fixed size in {}",
+                             plural(n_fixed, text.empty() ? "layer" : "other layer")),
+                 colour);
   }
   if (n_shared > 0) {
     text += line(text.empty() ? "kept" : "",

@@ -122,6 +122,10 @@ std::string kv_text(const ModelInfo& m, DType kv_type) {
       windows += kv_layer_bytes(m, kv_type, il, layer.window) - bytes;
     }
   }
+  if (n_fixed > 0 && n_fixed == m.n_layer && m.n_head == 0) {
+    return fmt::format("none; {} with a state of fixed size take {}", plural(n_fixed, "layer"),
+                       format_bytes(fixed));
+  }
   std::string text = fmt::format("{} per token in {}", format_bytes(token), name(kv_type));
   if (n_full != m.n_layer) text += fmt::format(", of {}", plural(n_full, "layer"));
   if (n_window + n_chunked > 0) {
@@ -200,7 +204,8 @@ std::string facts(const InfoReport& r, int width) {
             fmt::format("{}, {}", format_count(m.n_params), format_bytes(m.weight_bytes)));
   facts.add("types", types_text(d));
   facts.add_size("layers", m.n_layer,
-                 fmt::format("{}, {} wide, feed-forward {}", m.n_layer, m.n_embd, m.n_ff));
+                 fmt::format("{}, {} wide{}", m.n_layer, m.n_embd,
+                             m.n_ff > 0 ? fmt::format(", feed-forward {}", m.n_ff) : ""));
   facts.add_size("experts", m.n_expert,
                  fmt::format("{} in a layer, {} for each token; {} parameters active", m.n_expert,
                              m.n_expert_used, format_count(m.n_active_params)));
@@ -257,9 +262,9 @@ std::string plan_table(const ModelInfo& m, const InfoPlans& p, int width) {
   };
   row("", "full cache", p.options.kv.name);
   for (const InfoPlanRow& r : plan_rows(p)) {
-    const bool is_optional =
-        r.key == std::string_view("queries") || r.key == std::string_view("kv_history") ||
-        r.key == std::string_view("draft");
+    const bool is_optional = r.key == std::string_view("queries") ||
+                             r.key == std::string_view("kv_history") ||
+                             r.key == std::string_view("draft");
     if (is_optional && r.full == 0 && r.kept == 0) continue;
     row(r.label, format_bytes(r.full), format_bytes(r.kept));
   }

@@ -68,4 +68,11 @@ void make_jamba_layers(const MetadataReader& reader, ModelSpec& spec) {
   add_jamba_networks(reader, spec);
 }
 
+void make_mamba_layers(const MetadataReader& reader, ModelSpec& spec) {
+  const bool normed = reader.flag("ssm.dt_b_c_rms", false);
+  LayerSpec mamba = mamba_layer(reader, normed ? ScanNorms::plain : ScanNorms::none);
+  mamba.has_ffn = false;
+  spec.layers.assign(spec.config.n_layer, mamba);
+}
+
 }  // namespace snapkv

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Families with mixers of Mamba (arXiv 2312.00752): in most layers of Jamba.
+// Families with mixers of Mamba (arXiv 2312.00752): in most layers of Jamba, and in all of models
+// without attention.
 #pragma once
 
 #include <array>
@@ -14,7 +15,10 @@ struct ModelSpec;
 /// .attention.head_count_kv[il] is not 0, and experts where it has a router.
 void make_jamba_layers(const MetadataReader& reader, ModelSpec& spec);
 
-/// Family::own_keys
+/// Of `mamba`: every layer is a mixer alone. .ssm.dt_b_c_rms says whether it has norms.
+void make_mamba_layers(const MetadataReader& reader, ModelSpec& spec);
+
+/// Family::own_keys of both.
 inline constexpr std::array<std::string_view, 1> kMambaKeys = {"ssm."};
 
 }  // namespace snapkv

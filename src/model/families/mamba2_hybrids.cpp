@@ -146,4 +146,10 @@ void make_falcon_h1_layers(const MetadataReader& reader, ModelSpec& spec) {
   }
 }
 
+void make_mamba2_layers(const MetadataReader& reader, ModelSpec& spec) {
+  LayerSpec mamba2 = mamba2_layer(reader);
+  mamba2.has_ffn = false;
+  spec.layers.assign(spec.config.n_layer, mamba2);
+}
+
 }  // namespace snapkv
