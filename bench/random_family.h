@@ -118,6 +118,7 @@ struct RandomFamily {
     int64_t q_rank = 0;                    // 0: queries are made of n_embd values
     int64_t n_unrotated = 0, n_value = 0;  // of a head's key, its value
     bool joined = false;      // one matrix for keys and values, and a header as before April 2025
+    bool names_value = true;  // whether the header has the width of a value
   };
   Latent latent = {};
   /// Gemma 4: all but every full_every-th layer have windows, and heads of another size. Layers

@@ -149,7 +149,7 @@ void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
     meta.u32(key("attention.head_count_kv"), l.joined ? s.n_head : 1);
   }
   meta.u32(key("attention.key_length"), (l.joined ? l.n_unrotated : l.rank) + f.n_rot);
-  meta.u32(key("attention.value_length"), l.joined ? l.n_value : l.rank);
+  if (l.names_value) meta.u32(key("attention.value_length"), l.joined ? l.n_value : l.rank);
   if (!l.joined) {
     meta.u32(key("attention.key_length_mla"), l.n_unrotated + f.n_rot);
     meta.u32(key("attention.value_length_mla"), l.n_value);

@@ -324,6 +324,21 @@ constexpr std::array kOthers = {
            .experts = ExpertLayers::always,
            .experts_normalized = false},
 
+    Family{.name = "minicpm3",
+           .models = "MiniCPM 3",
+           .make_layers = make_minicpm3_layers,
+           .own_keys = kDenseLatentKeys,
+           .rope = RopeLayout::neox,
+           .logit_scale = LogitScale::multiplies_if_given},
+
+    Family{.name = "plm",
+           .models = "PLM",
+           .make_layers = make_plm_layers,
+           .own_keys = kDenseLatentKeys,
+           .activation = Activation::relu_squared,
+           .gated = false,
+           .shared_output = SharedOutput::always},
+
     Family{.name = "kimi-linear",
            .models = "Kimi Linear",
            .make_layers = make_kimi_linear_layers,

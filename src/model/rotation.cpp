@@ -62,9 +62,11 @@ void read_scaling(const MetadataReader& reader, RotationSpec& spec) {
          "{}: {} is \"longrope\", and tensor rope_factors_long.weight is missing",
          reader.file().path(), reader.key("rope.scaling.type"));
   }
-  if (has_long) {
-    spec.n_ctx_short = reader.size("rope.scaling.original_context_length", INT32_MAX);
-  }
+  if (!has_long) return;
+  // files of MiniCPM 3 have no key for it, since its context is the original one
+  spec.n_ctx_short = reader.architecture() == "minicpm3"
+                         ? trained_context(reader)
+                         : reader.size("rope.scaling.original_context_length", INT32_MAX);
 }
 
 GgufValue gguf_whole(int64_t value) {

@@ -127,7 +127,7 @@ TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
     uint32_t value;
     const char* meaning;
   } cases[] = {{"llama", "expert_shared_count", 8, "experts that every token passes"},
-               {"minicpm3", "attention.kv_lora_rank", 512, "multi-head latent attention"},
+               {"glm-dsa", "attention.kv_lora_rank", 512, "multi-head latent attention"},
                {"plamo2", "ssm.state_size", 16, "recurrent"},
                {"rwkv7", "wkv.head_size", 64, "recurrent"},
                {"gemma3", "attention.shared_kv_layers", 15, "share keys and values"}};

@@ -332,6 +332,13 @@ std::vector<FamilyModel> with_delta_rules() {
 }
 
 /// The first layer has no experts.
+/// The scales of `minicpm3`, which are not in the file: 12 for embeddings, 4 for logits.
+FamilyModel with_minicpm3_scales(FamilyModel m) {
+  m.options.gains->embedding = 0.05f;
+  m.options.gains->output = 0.75f;
+  return m;
+}
+
 std::vector<FamilyModel> with_latent_attention() {
   RandomFamily lite{.architecture = "deepseek2",
                     .n_rot = 16,
@@ -369,8 +376,28 @@ std::vector<FamilyModel> with_latent_attention() {
                                           {"attention.temperature_scale", 0.3},
                                           {"attention.temperature_length", int64_t{16}},
                                           {"expert_weights_norm", true}});
-  return {model_of("deepseek2-lite", shape_of(lite)), model_of("deepseek2-joined", shape_of(old)),
-          model_of("deepseek2", shape_of(v3)), model_of("mistral4", shape_of(mistral4))};
+  RandomFamily minicpm3{.architecture = "minicpm3",
+                        .n_rot = 8,
+                        .latent = {.rank = 32,
+                                   .q_rank = 48,
+                                   .n_unrotated = 16,
+                                   .n_value = 16,
+                                   .joined = true,
+                                   .names_value = false}};
+  RandomFamily factors = minicpm3;
+  factors.own_output = true;
+  factors.long_factors = true;
+  RandomFamily plm{.architecture = "plm",
+                   .n_rot = 16,
+                   .gated = false,
+                   .latent = {.rank = 64, .n_unrotated = 24, .n_value = 24, .joined = true}};
+  return {with_minicpm3_scales(model_of("minicpm3", shape_of(minicpm3))),
+          with_minicpm3_scales(model_of("minicpm3-factors", shape_of(factors))),
+          model_of("plm", shape_of(plm)),
+          model_of("deepseek2-lite", shape_of(lite)),
+          model_of("deepseek2-joined", shape_of(old)),
+          model_of("deepseek2", shape_of(v3)),
+          model_of("mistral4", shape_of(mistral4))};
 }
 
 /// Kimi Delta Attention in three of four layers, latent attention in the others; one model ends

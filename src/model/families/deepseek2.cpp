@@ -43,8 +43,8 @@ LatentSpec read_latent(const MetadataReader& reader, const HeadWidths& widths, i
   latent.n_own = widths.key - n_shared;
   latent.n_value = widths.value;
   latent.joined = widths.joined;
-  latent.q_rank = std::min<int64_t>(
-      kMostRank, reader.file().get_uint(reader.key("attention.q_lora_rank"), 0));
+  latent.q_rank =
+      std::min<int64_t>(kMostRank, reader.file().get_uint(reader.key("attention.q_lora_rank"), 0));
   // whole blocks of q8_0, and whole vectors
   if (latent.rank % 32 != 0 || n_shared % 8 != 0) {
     fail(ErrorCode::kBadModel, "{}: {} = {} and {} = {}; supported are multiples of 32 and of 8",
@@ -63,8 +63,7 @@ float read_scale(const MetadataReader& reader, int64_t width, RotationSpec& rota
   if (rotation.yarn.n_ctx_original == 0 || rotation.linear_factor <= 1.0) {
     return static_cast<float>(1.0 / root);
   }
-  const double multiplier =
-      10.0 * reader.not_negative("rope.scaling.yarn_log_multiplier", 0.0);
+  const double multiplier = 10.0 * reader.not_negative("rope.scaling.yarn_log_multiplier", 0.0);
   const auto magnitude = [&](double m) { return 1.0 + 0.1 * m * std::log(rotation.linear_factor); };
   double ratio = magnitude(1.0) / magnitude(multiplier);
   if (multiplier > 0.0 && reader.architecture() == "deepseek2") ratio = 1.0;
@@ -92,6 +91,27 @@ LayerSpec rotated_latent_layer(const MetadataReader& reader) {
   layer.scale = read_scale(reader, layer.latent.n_key(), rotation);
   layer.rotation = rotation;
   return layer;
+}
+
+/// Layers of models without experts. Files have one matrix for keys and values of all heads, and
+/// may leave out the width of a value, which is then n_embd / n_head.
+void make_dense_latent_layers(const MetadataReader& reader, ModelSpec& spec) {
+  const ModelConfig& c = spec.config;
+  const std::vector<int64_t> n_head =
+      reader.sizes("attention.head_count", c.n_layer, {}, 1, kMostQueryHeads);
+  const RotationSpec rotation = read_rotation(reader, spec.family->rope, kMostHeadWidth);
+  for (int64_t il = 0; il < c.n_layer; ++il) {
+    const int64_t otherwise = std::max<int64_t>(1, c.n_embd / n_head[il]);
+    const HeadWidths widths = {
+        .key = reader.size("attention.key_length", kMostHeadWidth),
+        .value = reader.size("attention.value_length", otherwise, kMostHeadWidth),
+        .joined = true};
+    LayerSpec layer = latent_layer(read_latent(reader, widths, rotation.n_rot));
+    layer.n_head = n_head[il];
+    layer.rotation = rotation;
+    layer.scale = 1.0f / std::sqrt(static_cast<float>(layer.latent.n_key()));
+    spec.layers.push_back(layer);
+  }
 }
 
 /// .leading_dense_block_count: the number of first layers without experts.
@@ -145,6 +165,21 @@ void make_deepseek2_layers(const MetadataReader& reader, ModelSpec& spec) {
     if (il >= n_dense) layer.ffn = experts;
     spec.layers.push_back(layer);
   }
+}
+
+// Files do not have the scales, which are MiniCPM3-4B's in llama.cpp: embeddings times 12, what
+// blocks add by 1.4 / sqrt(n_layer), logits by 256 / n_embd.
+void make_minicpm3_layers(const MetadataReader& reader, ModelSpec& spec) {
+  ModelConfig& c = spec.config;
+  const auto n_layer = static_cast<float>(c.n_layer), n_embd = static_cast<float>(c.n_embd);
+  if (!reader.has("embedding_scale")) c.embedding_scale = 12.0f;
+  if (!reader.has("residual_scale")) c.residual_scale = 1.4f / std::sqrt(n_layer);
+  if (!reader.has("logit_scale")) c.logit_scale = 256.0f / n_embd;
+  make_dense_latent_layers(reader, spec);
+}
+
+void make_plm_layers(const MetadataReader& reader, ModelSpec& spec) {
+  make_dense_latent_layers(reader, spec);
 }
 
 }  // namespace snapkv

@@ -16,10 +16,19 @@ struct ModelSpec;
 /// Family::make_layers of `deepseek2` and `mistral4`.
 void make_deepseek2_layers(const MetadataReader& reader, ModelSpec& spec);
 
+/// Of `minicpm3`: latent attention in models without experts, with scales of embeddings, residual
+/// stream and logits.
+void make_minicpm3_layers(const MetadataReader& reader, ModelSpec& spec);
+/// Of `plm`: latent attention in models without experts.
+void make_plm_layers(const MetadataReader& reader, ModelSpec& spec);
+
 /// A layer with latent attention of other families, but for its number of heads.
 LayerSpec plain_latent_layer(const MetadataReader& reader, bool rotated);
 
-/// Family::own_keys of both.
+/// Family::own_keys of `minicpm3` and `plm`.
+inline constexpr std::array<std::string_view, 2> kDenseLatentKeys = {"attention.kv_lora_rank",
+                                                                     "attention.q_lora_rank"};
+/// Of `deepseek2` and `mistral4`.
 inline constexpr std::array<std::string_view, 5> kDeepseek2Keys = {
     "attention.kv_lora_rank", "attention.q_lora_rank", "attention.key_length_mla",
     "expert_shared_count", "nextn_predict_layers"};
