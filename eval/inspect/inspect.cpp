@@ -108,6 +108,9 @@ std::vector<std::string> token_texts(const Model& model, std::span<const int32_t
 
 Json inspect(const InspectOptions& o) {
   const ModelInfo& info = o.model->info();
+  if (info.n_head == 0) {
+    fail(ErrorCode::kUsage, "{} has no attention: there are no rows to show", info.path);
+  }
   const int64_t n_tokens = std::ssize(o.tokens);
   const Columns columns(n_tokens);
   const Rows rows(info.n_layer, info.n_head_kv);

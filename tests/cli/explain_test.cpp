@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <regex>
+#include <string>
+#include <vector>
 
 #include "run_process.h"
 #include "tests/support/test_models.h"
@@ -41,6 +43,26 @@ TEST(Explain, ShowsTheFiveStepsAndChecksItself) {
   EXPECT_TRUE(std::all_of(r.out.begin(), r.out.end(), [](char c) {
     return c == '\n' || (c >= ' ' && c <= '~');
   })) << r.out;
+}
+
+// Where there are no rows, other commands have nothing to show either.
+TEST(Explain, AModelWithoutAttentionIsRefused) {
+  const std::string model = model_path("mamba"), page = make_folder() + "/page.html";
+  const std::vector<std::vector<std::string>> commands = {
+      {"explain", "-m", model, "-p", "w1 w2"},
+      {"inspect", "-m", model, "-p", "w1 w2", "-o", page},
+      {"demo", "-m", model, "--length", "300"}};
+  for (const std::vector<std::string>& command : commands) {
+    const Result r = run(command);
+    EXPECT_EQ(r.code, 2) << command.front();
+    EXPECT_TRUE(has(r.err, model + " has no attention")) << r.err;
+  }
+  const Result answer = run({"generate", "-m", model, "-p", "w1 w2", "-n", "4"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_TRUE(has(answer.err, "a state of fixed size in 3 layers")) << answer.err;
+  const Result info = run({"info", "-m", model});
+  EXPECT_EQ(info.code, 0) << info.err;
+  EXPECT_TRUE(has(info.out, "none; 3 layers with a state of fixed size take")) << info.out;
 }
 
 TEST(Explain, CountsEveryTokenOfThePrompt) {

@@ -161,6 +161,9 @@ int run_demo(const DemoSettings& s, const CommonSettings& common) {
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_needle_model(s.model, progress.callback());
   const ModelInfo& info = model->info();
+  if (info.n_head == 0) {
+    fail(ErrorCode::kUsage, "{} has no attention: every cache of it is the same", info.path);
+  }
   const SessionOptions kept_options = resolve_options(session_options(s.cache, 0, &info), info);
   SessionOptions full_options = kept_options;
   full_options.kv = {.name = "full"};
