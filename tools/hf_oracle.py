@@ -64,6 +64,7 @@ FALCON_H1 = dict(
     mamba_d_ssm=96, mamba_n_heads=6, mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4, embedding_multiplier=2.5,
     lm_head_multiplier=1.5, mlp_multipliers=[0.88, 0.6], key_multiplier=1.6, attention_out_multiplier=0.9,
     attention_in_multiplier=1.3, ssm_multipliers=[0.4, 0.7, 1.4, 0.8, 1.2], ssm_in_multiplier=1.25, ssm_out_multiplier=0.7)
+JAMBA = dict(attn_layer_period=4, attn_layer_offset=1, mamba_d_state=16, mamba_d_conv=4, rms_norm_eps=1e-6)
 KIMI_LINEAR = dict(
     num_key_value_heads=4, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=16, v_head_dim=40, linear_head_dim=32,
     linear_num_heads=4, num_local_experts=6, num_experts_per_tok=2, moe_intermediate_size=64, routed_scaling_factor=1.5)
@@ -225,6 +226,9 @@ CASES = {
     "falcon_h1": case("FalconH1Config", **FALCON_H1),
     "falcon_h1-norm": case("FalconH1Config", dtype="bfloat16", max_shard_size="300KB", **{**FALCON_H1, "mamba_n_groups": 2},
                            mamba_rms_norm=True, mamba_norm_before_gate=False, tie_word_embeddings=True),
+    "jamba": case("JambaConfig", **JAMBA, num_experts=1, num_experts_per_tok=1, tie_word_embeddings=True),
+    "jamba-moe": case("JambaConfig", dtype="bfloat16", max_shard_size="300KB", **JAMBA, num_experts=6, num_experts_per_tok=2,
+                      mamba_dt_rank=24, expert_layer_period=2, expert_layer_offset=1),
     "nemotron_h": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[
         "linear_attention", "mlp", "linear_attention", "full_attention", "mlp"]),
     "nemotron_h-moe": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[

@@ -8,6 +8,7 @@
 #include "huggingface/falcon_h1_config.h"
 #include "huggingface/gemma3n_config.h"
 #include "huggingface/gemma4_config.h"
+#include "huggingface/jamba_config.h"
 #include "huggingface/kimi_linear_config.h"
 #include "huggingface/lfm2_config.h"
 #include "huggingface/linear_attention_config.h"
@@ -69,7 +70,8 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
     const bool routed = std::string_view(key) == "n_routed_experts";
     if (has_experts && routed == (config.mapping->architecture == "glm4moe")) continue;
-    if (config.is_nemotron_h()) continue;  // there even if no layer has experts
+    if (config.is_nemotron_h() || config.is_jamba())
+      continue;  // there even if no layer has experts
     if (text.integer(key, 0, INT32_MAX, 0) > 0) {
       text.bad(key, "is {}: mixtures of experts are not supported", shown(*text.find(key)));
     }
@@ -336,6 +338,16 @@ int64_t Config::size(Size which) const {
       return mamba2.n_group;
     case Size::scan_group_values:
       return mamba2.n_values() / mamba2.n_group;
+    case Size::mamba_channels:
+      return jamba.n_channel;
+    case Size::mamba_channels_twice:
+      return 2 * jamba.n_channel;
+    case Size::mamba_state:
+      return jamba.d_state;
+    case Size::mamba_rank:
+      return jamba.step_rank;
+    case Size::mamba_inputs:
+      return jamba.step_rank + 2 * jamba.d_state;
     case Size::latent:
       return n_latent > 0 ? n_latent : n_embd;
     case Size::latent_rank:
@@ -400,6 +412,8 @@ Config read_config(const JsonFields& root) {
     read_nemotron_h(c, config);
   } else if (config.is_falcon_h1()) {
     read_falcon_h1(c, config);
+  } else if (config.is_jamba()) {
+    read_jamba(c, config);
   } else if (config.is_lfm2()) {
     read_convolutions(c, config);
   } else if (config.is_llama4()) {
@@ -463,6 +477,7 @@ void add_config_keys(const Config& config, Keys& keys) {
   keys.u32(key("attention.head_count"), config.n_head);
   if (config.has_linear_attention()) add_linear_attention_keys(config, keys);
   if (config.mamba2.n_head > 0) add_mamba2_keys(config, keys);
+  if (config.is_jamba()) add_jamba_keys(config, keys);
   if (config.has_attention.empty() || config.has_linear_attention()) {
     keys.u32(key("attention.head_count_kv"), config.n_head_kv);
   } else {

@@ -61,6 +61,14 @@ struct Mamba2Sizes {
   int64_t n_xbc() const { return n_values() + 2 * n_group * d_state; }
 };
 
+/// Sizes of Jamba's mixers of Mamba, and where it has experts.
+struct JambaSizes {
+  int64_t n_channel = 0;  // 0: not such a model
+  int64_t d_state = 0;
+  int64_t step_rank = 0;          // values of which all steps are made
+  std::vector<bool> has_experts;  // [n_layer]
+};
+
 /// Of Llama 4.
 struct Llama4Config {
   int64_t chunk = 0;             // tokens of a chunk of attention
@@ -115,6 +123,7 @@ struct Config {
   Gemma3nSizes gemma3n;
   /// Where the others, or all, have such a mixer, the convolution being a part of it.
   Mamba2Sizes mamba2;
+  JambaSizes jamba;
   FalconFactors factors;
   Llama4Config llama4;
   /// [n_layer] letters, where each layer is one part: M a mixer of Mamba-2, * attention, - a dense
@@ -148,11 +157,14 @@ struct Config {
   bool is_falcon_h1() const { return mapping->architecture == "falcon-h1"; }
   /// Dense or with experts.
   bool is_nemotron_h() const { return mapping->architecture.starts_with("nemotron_h"); }
+  /// With experts or without.
+  bool is_jamba() const { return mapping->architecture == "jamba"; }
   bool is_kimi_linear() const { return mapping->architecture == "kimi-linear"; }
   bool is_olmo() const { return mapping->architecture == "olmo"; }
   bool is_jais2() const { return mapping->architecture == "jais2"; }
   bool is_llama4() const { return mapping->architecture == "llama4"; }
   bool has_experts_in(int64_t il) const {
+    if (is_jamba()) return jamba.has_experts[static_cast<size_t>(il)];
     if (is_llama4()) return (il + 1) % llama4.expert_step == 0;
     return parts.empty() ? il >= n_dense_layers : parts[static_cast<size_t>(il)] == 'E';
   }

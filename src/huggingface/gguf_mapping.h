@@ -48,7 +48,13 @@ enum class Size {
   scan_head,
   scan_group,
   scan_group_values,
-  latent,  // that experts work on
+  // of mixers of Mamba (JambaSizes)
+  mamba_channels,
+  mamba_channels_twice,
+  mamba_state,
+  mamba_rank,
+  mamba_inputs,  // of steps, B and C
+  latent,        // that experts work on
   // of latent attention (LatentSizes)
   latent_rank,
   latent_q_rank,
@@ -126,9 +132,9 @@ struct GgufMapping {
   std::string_view root = "model", embeddings = "embed_tokens";     // of the other names
   std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end; empty: no tensor
   Edit norms = Edit::none;                                          // of that one
-  bool layer_norms = false;              // whose vectors have biases, all of them
-  bool layer_epsilon = false;            // whether GGUF's key of their epsilon is that of layer norms
-  bool ties_embeddings = false;          // where config.json does not say
+  bool layer_norms = false;      // whose vectors have biases, all of them
+  bool layer_epsilon = false;    // whether GGUF's key of their epsilon is that of layer norms
+  bool ties_embeddings = false;  // where config.json does not say
   std::string_view activation = "silu";  // of the feed-forward network
   std::string_view activation_key = "hidden_act";
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "huggingface/gguf_mapping.h"
+#include "huggingface/jamba_mappings.h"
 #include "huggingface/mamba2_mappings.h"
 #include "huggingface/more_mappings.h"
 
@@ -392,10 +393,13 @@ constexpr std::array kFirst = {
 constexpr auto kMappings = [] {
   constexpr auto kMore = more_mappings(kQwen2Layer, kQwen3Layer, kQwen3MoeLayer, kQwenExperts,
                                        kJoinedExperts, kMixtralExperts);
-  std::array<GgufMapping, kFirst.size() + kMore.size() + kMamba2Mappings.size()> all;
+  std::array<GgufMapping,
+             kFirst.size() + kMore.size() + kMamba2Mappings.size() + kJambaMappings.size()>
+      all;
   const auto more = std::copy(kFirst.begin(), kFirst.end(), all.begin());
   const auto mamba2 = std::copy(kMore.begin(), kMore.end(), more);
-  std::copy(kMamba2Mappings.begin(), kMamba2Mappings.end(), mamba2);
+  const auto jamba = std::copy(kMamba2Mappings.begin(), kMamba2Mappings.end(), mamba2);
+  std::copy(kJambaMappings.begin(), kJambaMappings.end(), jamba);
   return all;
 }();
 

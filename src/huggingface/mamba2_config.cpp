@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "huggingface/jamba_config.h"
+
 namespace snapkv::huggingface {
 namespace {
 
@@ -66,6 +68,7 @@ bool has_layers_of(const GgufMapping& mapping, const JsonFields& c) {
   if (mapping.architecture == "granitehybrid") {
     return mapping.has_experts() == (c.integer("num_local_experts", 0, kMostScanExperts, 8) > 0);
   }
+  if (mapping.architecture == "jamba") return has_jamba_layers_of(mapping, c);
   if (!mapping.architecture.starts_with("nemotron_h")) return true;
   return mapping.has_experts() == (read_pattern(c).find('E') != std::string::npos);
 }

@@ -83,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "granitemoe-shared", "glm4", "glm4moe", "glm4moe-groups", "seed_oss", "exaone4",
                     "exaone4-window", "ernie4_5", "hunyuan", "qwen2vl", "qwen3vl", "granitehybrid",
                     "granitehybrid-moe", "falcon_h1", "falcon_h1-norm", "nemotron_h",
-                    "nemotron_h-moe", "nemotron_h-latent", "kimi_linear", "kimi_linear-q"),
+                    "nemotron_h-moe", "nemotron_h-latent", "jamba", "jamba-moe", "kimi_linear",
+                    "kimi_linear-q"),
     [](const auto& test) {
       std::string name = test.param;
       std::replace(name.begin(), name.end(), '-', '_');
