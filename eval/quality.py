@@ -47,12 +47,13 @@ class Task:
     """A command on one model, and its rows of the table: one for each budget, or for each kind of text.
 
     `of_means`: scores are shares, so that their means are compared; otherwise the prompts are counted
-    that the full cache answers."""
+    that the full cache answers. The budget "auto" is for policies that have it."""
 
     def __init__(self, judge, name, title, command, budgets, policies=POLICIES, of_means=False):
         self.judge, self.title, self.command = judge, title, command
         self.name = f"{judge.name}-{name}"
         self.budgets, self.policies, self.of_means = budgets, policies, of_means
+        self.rows = []  # that each prompt kept per layer and head with the budget "auto"
 
     def arguments(self):
         chat = ["--chat"] if self.judge.chat else []
@@ -90,11 +91,11 @@ def tasks_of(judge, options):
     def task(name, title, command, budgets, *more, **named):
         return Task(judge, name, title, command, budgets, *more, **named)
 
-    yield task("texts", "questions about real texts", qa, (64, 128, 256, 512))
+    yield task("texts", "questions about real texts", qa, (64, 128, 256, 512, "auto"))
     if judge.chat:  # Gemma 3 270M hardly answers at such lengths
         for n in LONG:
             yield task(f"documents-{n // 1000}k", f"documents of {n} tokens",
-                       [*qa, "--join", str(n)], (128, 256, 512, 1024))
+                       [*qa, "--join", str(n)], (128, 256, 512, 1024, "auto"))
     yield task("unknown", "questions, compressed before they were known",
                [*qa, "--question-agnostic"], (256, 512, 1024), UNKNOWN)
     if judge.chat:
@@ -104,12 +105,13 @@ def tasks_of(judge, options):
                ("snapkv-max",))
     yield task("fact", "a number in prose, 4000 tokens", facts, (128, 256))
     yield task("facts", "four numbers in prose at once", [*facts, "--kind", "multi-query"],
-               (128, 256, 512))
-    yield task("sentence", "a sentence in prose, repeated", [*facts, "--kind", "text"], (128, 256))
+               (128, 256, 512, "auto"))
+    yield task("sentence", "a sentence in prose, repeated", [*facts, "--kind", "text"],
+               (128, 256, "auto"))
     if judge.chat:
         yield task("code-16k", "parameters of functions, code of 16000 tokens",
                    ["qa", "--data", str(code_file(options)), "--texts", f"{texts}/code", "--join", "16000",
-                    "--n-predict", "64"], (128, 256, 512, 1024))
+                    "--n-predict", "64"], (128, 256, 512, 1024, "auto"))
         yield task("q8", "questions about real texts, rows in 8 bits",
                    [*qa, "--kv-type", "q8_0"], (128, 256), ("snapkv-max",))
         for n in (4096, 16384):
@@ -157,7 +159,10 @@ def read(task, options):
     for line in records.read_text().splitlines():
         record = json.loads(line)
         kept = record["configuration"]
-        scores.setdefault((kept["policy"], kept.get("budget", 0)), {})[record["id"]] = record["score"]
+        budget = "auto" if kept.get("least_attention") else kept.get("budget", 0)
+        scores.setdefault((kept["policy"], budget), {})[record["id"]] = record["score"]
+        if budget == "auto":
+            task.rows.append(record["n_prompt"] * record["kv_bytes"] / record["kv_bytes_full"])
     return scores
 
 
@@ -204,7 +209,8 @@ def line_of(task, title, judge, full, budget, scores):
     cells = [percent(share(task, scores, policy, budget)) for policy in POLICIES]
     others = [f"{policy} {percent(share(task, scores, policy, budget))}"
               for policy in task.policies if policy not in POLICIES]
-    return "| " + " | ".join([title, judge, full, str(budget), *cells, ", ".join(others)]) + " |"
+    kept = f"auto: {mean(task.rows):.0f}" if budget == "auto" and task.rows else str(budget)
+    return "| " + " | ".join([title, judge, full, kept, *cells, ", ".join(others)]) + " |"
 
 
 def table(measured):
@@ -241,6 +247,7 @@ def picture(measured):
              **{f"{judge.name}-documents-{n // 1000}k": f"{n} tokens" for n in LONG}}
     lines = [(names[task.name], {b: share(task, scores, "snapkv-max", b) for b in task.budgets})
              for task, scores in measured if task.name in names]
+    lines = [(name, {b: v for b, v in values.items() if b != "auto"}) for name, values in lines]
     lowest = min(v for _, values in lines for v in values.values() if v is not None)
     bottom = max(0, int(10 * lowest - 0.5) / 10)
     x = {b: 80 + 90 * i for i, b in enumerate(budgets)}

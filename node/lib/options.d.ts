@@ -86,7 +86,7 @@ export interface Options {
   /** The answer ends before this text; may be set several times; a text. Default: none. */
   stop?: string | string[];
   /** Rows kept per layer and KV head, the window included; at least 1. Default: 1024. */
-  kvBudget?: number;
+  kvBudget?: number | 'auto';
   /** Keep this share of the prompt instead of a budget; 0: off; from 0 to 1. Default: 0. */
   kvRatio?: number;
   /** Last tokens of the prompt, which choose what is kept and are always kept; at least 1. Default: by kvPolicy. */
@@ -103,6 +103,8 @@ export interface Options {
   kvCritical?: boolean;
   /** Share of the rows that are chosen by their own votes, not pooled; from 0 to 1. Default: 0.5. */
   kvOwnShare?: number;
+  /** Keep only rows with this share of a query's attention, and their neighbours; the budget is the most. 0: the budget alone; from 0 to 1. Default: 0. */
+  kvLeastAttention?: number;
   /** The last layer keeps about budget / beta; at least 1. Default: 20. */
   kvPyramidBeta?: number;
   /** Share of a head's budget that other heads can't take; from 0 to 1. Default: 0.2. */

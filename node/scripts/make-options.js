@@ -12,7 +12,8 @@ function camelCase(name) {
   return name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
 }
 
-function typeOf({type, words}) {
+function typeOf({name, type, words}) {
+  if (name === 'kv_budget') return "number | 'auto'";
   if (words === undefined) return TYPES[type];
   return words.map((word) => `'${word}'`).join(' | ');
 }

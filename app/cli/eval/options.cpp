@@ -147,6 +147,14 @@ void check_options_are_of_use(const EvalSettings& settings) {
   }
 }
 
+/// Whether a budget of `auto` is no budget of this policy.
+bool lacks_auto_budget(const CacheSettings& settings, const std::string& policy) {
+  const auto budget = settings.params.find("budget");
+  const PolicyInfo& info = policy_info(policy);
+  return budget != settings.params.end() && budget->second == PolicyValue(kAutoBudget) &&
+         info.has_budget && info.find("least_attention") == nullptr;
+}
+
 /// Returns `base` with every value of every list in place of its own, the last list's values in
 /// turn first.
 std::vector<CacheSettings> with_lists(const CacheSettings& base,
@@ -179,16 +187,16 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
   if (has_budgets && ratio != params.end() && std::get<double>(ratio->second) > 0) {
     fail(ErrorCode::kUsage, "--budgets and --kv-ratio exclude each other");
   }
-  std::vector<std::vector<SessionOptions>> combinations;  // [values of lists][policies]
-  for (const CacheSettings& cache : with_lists(settings.cache, settings.lists)) {
-    combinations.push_back(session_options(cache, 0, settings.policies, model));
-  }
+  std::vector<CacheSettings> combinations = with_lists(settings.cache, settings.lists);
+  for (CacheSettings& cache : combinations) cache.typed_params.clear();  // which were checked
   std::vector<bool> refresh_modes = settings.refresh_modes;
   if (refresh_modes.empty()) refresh_modes = {settings.cache.session.kv_refresh};
   std::vector<SessionOptions> all;
-  for (size_t policy = 0; policy < settings.policies.size(); ++policy) {
-    for (const std::vector<SessionOptions>& combination : combinations) {
-      SessionOptions options = combination[policy];
+  for (const std::string& policy : settings.policies) {
+    for (const CacheSettings& cache : combinations) {
+      // in a list it is for the policies that have it
+      if (has_budgets && lacks_auto_budget(cache, policy)) continue;
+      SessionOptions options = session_options(cache, 0, {policy}, model).front();
       const auto same = [&](const SessionOptions& other) {
         return eval::configuration_json(other) == eval::configuration_json(options);
       };
@@ -197,6 +205,10 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
         if (std::none_of(all.begin(), all.end(), same)) all.push_back(options);
       }
     }
+  }
+  if (all.empty()) {
+    fail(ErrorCode::kUsage, "--budgets auto is for policy {}, not for {}", kDefaultPolicy,
+         fmt::join(settings.policies, ", "));
   }
   return all;
 }
