@@ -24,6 +24,10 @@ constexpr double kTextTime = 0.4;
 // A long document takes longer per token than a text: attention, and decoding over more rows.
 constexpr double kLongerPerToken = 1.5;
 
+bool is_auto(const SessionOptions& options) {
+  return options.kv.params.contains("least_attention");
+}
+
 bool is_done(const RunOptions& run, const Item& item, const RecordFile& file) {
   return std::all_of(
       run.configurations.begin(), run.configurations.end(),
@@ -66,7 +70,9 @@ class QualityRun {
   void ask(const std::vector<Item>& items, double until_seconds, bool at_least_one = false);
   std::vector<QaQuestion> join(int64_t n_tokens) const;
   int64_t document_length(double text_seconds, int64_t n_text_tokens) const;
+  size_t n_budgets() const;
   QualityPart count(const AskedPart& asked) const;
+  void add_auto(const std::vector<AskedPart>& asked, QualityResult& result) const;
   void add_memory(QualityResult& result) const;
   void add_remarks(const std::vector<AskedPart>& asked, QualityResult& result) const;
 
@@ -112,11 +118,16 @@ int64_t QualityRun::document_length(double text_seconds, int64_t n_text_tokens) 
   return 0;
 }
 
+// Configurations with a number of rows, which begin at the second one.
+size_t QualityRun::n_budgets() const {
+  return run_.configurations.size() - 1 - (is_auto(run_.configurations.back()) ? 1 : 0);
+}
+
 QualityPart QualityRun::count(const AskedPart& asked) const {
   QualityPart part;
   part.name = asked.name;
   part.n_questions = std::ssize(asked.qa.items);
-  part.n_kept.assign(run_.configurations.size() - 1, 0);
+  part.n_kept.assign(n_budgets(), 0);
   std::set<std::string> contexts;
   const auto is_answered = [&](const Item& item, const SessionOptions& options) {
     return file_.at(record_key(run_, item, options)).at("score").number(0, 1) >= kQaAnswered;
@@ -132,10 +143,27 @@ QualityPart QualityRun::count(const AskedPart& asked) const {
     for (size_t i = 0; i < part.n_kept.size(); ++i) {
       part.n_kept[i] += is_answered(item, run_.configurations[i + 1]) ? 1 : 0;
     }
+    const SessionOptions& last = run_.configurations.back();
+    part.n_kept_auto += is_auto(last) && is_answered(item, last) ? 1 : 0;
   }
   part.n_contexts = std::ssize(contexts);
   part.n_tokens /= static_cast<double>(std::max<int64_t>(1, part.n_asked));
   return part;
+}
+
+void QualityRun::add_auto(const std::vector<AskedPart>& asked, QualityResult& result) const {
+  const SessionOptions& last = run_.configurations.back();
+  if (!is_auto(last)) return;
+  double bytes = 0;
+  int64_t n = 0;
+  for (const AskedPart& part : asked) {
+    for (const Item& item : part.qa.items) {
+      if (!is_done(run_, item, file_)) continue;
+      bytes += file_.at(record_key(run_, item, last)).at("kv_bytes").amount();
+      ++n;
+    }
+  }
+  result.auto_bytes = bytes / static_cast<double>(n);
 }
 
 void QualityRun::add_memory(QualityResult& result) const {
@@ -145,7 +173,7 @@ void QualityRun::add_memory(QualityResult& result) const {
     return run_.model->plan(options, result.n_memory_tokens).kv_kept;
   };
   result.full_bytes = bytes(run_.configurations[0]);
-  for (size_t i = 1; i < run_.configurations.size(); ++i) {
+  for (size_t i = 1; i <= n_budgets(); ++i) {
     result.bytes.push_back(bytes(run_.configurations[i]));
   }
 }
@@ -192,11 +220,12 @@ QualityResult QualityRun::measure() {
   result.model = run_.model->info().name;
   result.policy = run_.configurations.at(1).kv.name;
   result.is_chat = options_.format.is_chat();
-  for (size_t i = 1; i < run_.configurations.size(); ++i) {
+  for (size_t i = 1; i <= n_budgets(); ++i) {
     result.rows.push_back(run_.configurations[i].kv.budget);
   }
   for (const AskedPart& part : asked) result.parts.push_back(count(part));
   add_memory(result);
+  add_auto(asked, result);
   add_remarks(asked, result);
   result.seconds = timer_.seconds();
   return result;
@@ -206,7 +235,8 @@ QualityResult QualityRun::measure() {
 
 QualityResult measure_quality(const RunOptions& run, const std::vector<QaQuestion>& questions,
                               const QualityOptions& options, RecordFile& file) {
-  SNAPKV_CHECK(run.configurations.size() > 1 && run.configurations[0].kv.name == "full");
+  SNAPKV_CHECK(run.configurations.size() > 1 && run.configurations[0].kv.name == "full" &&
+               !is_auto(run.configurations[1]));
   return QualityRun(run, questions, options, file).measure();
 }
 
@@ -219,6 +249,12 @@ int64_t count_answered(const QualityResult& result) {
 double kept_share(const QualityResult& result, size_t i) {
   int64_t n_kept = 0;
   for (const QualityPart& part : result.parts) n_kept += part.n_kept[i];
+  return static_cast<double>(n_kept) / static_cast<double>(count_answered(result));
+}
+
+double kept_share_auto(const QualityResult& result) {
+  int64_t n_kept = 0;
+  for (const QualityPart& part : result.parts) n_kept += part.n_kept_auto;
   return static_cast<double>(n_kept) / static_cast<double>(count_answered(result));
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,23 +38,27 @@ struct QualityPart {
   double n_tokens = 0;                  ///< of a prompt, mean
   int64_t n_answered = 0;               ///< by the full cache
   std::vector<int64_t> n_kept;          ///< [rows] of these, with so many rows
+  int64_t n_kept_auto = 0;              ///< of these, with the budget kAutoBudget
 };
 
 struct QualityResult {
   std::string model, policy;
   bool is_chat = false;
   double seconds = 0;
-  std::vector<int64_t> rows;              ///< kept, ascending
-  std::vector<QualityPart> parts;         ///< at least one
-  int64_t n_memory_tokens = 0;            ///< the length for which the sizes of caches are given
-  size_t full_bytes = 0;                  ///< of the full cache
-  std::vector<size_t> bytes;              ///< [rows] of the compressed one
+  std::vector<int64_t> rows;       ///< kept, ascending
+  std::vector<QualityPart> parts;  ///< at least one
+  int64_t n_memory_tokens = 0;     ///< the length for which the sizes of caches are given
+  size_t full_bytes = 0;           ///< of the full cache
+  std::vector<size_t> bytes;       ///< [rows] of the compressed one
+  /// Of the compressed ones with the budget kAutoBudget, mean over the questions; nothing where
+  /// that was not tried.
+  std::optional<double> auto_bytes = {};
   std::vector<std::string> remarks = {};  ///< what was not asked, and why
 };
 
 /// Asks what the record file does not have yet. The first configuration of `run` is policy full,
-/// the others are one policy with ascending budgets. Throws what run_items(), qa_items() and
-/// join_texts() throw.
+/// the others are one policy with ascending budgets, the last one perhaps kAutoBudget. Throws what
+/// run_items(), qa_items() and join_texts() throw.
 QualityResult measure_quality(const RunOptions& run, const std::vector<QaQuestion>& questions,
                               const QualityOptions& options, RecordFile& file);
 
@@ -62,6 +67,8 @@ QualityResult measure_quality(const RunOptions& run, const std::vector<QaQuestio
 size_t enough_rows(const QualityResult& result);
 /// The share of the answers that are kept with rows[i], all parts together.
 double kept_share(const QualityResult& result, size_t i);
+/// The same with the budget kAutoBudget.
+double kept_share_auto(const QualityResult& result);
 int64_t count_answered(const QualityResult& result);
 
 /// A sentence that says how many rows are enough, a Markdown table, and what was asked.

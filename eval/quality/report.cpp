@@ -18,10 +18,17 @@ double memory_share(const QualityResult& result, size_t i) {
 
 double mebibytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-Interval kept_interval(const QualityPart& part, size_t i) {
+/// Of so many of the part's answers.
+Interval interval_of(const QualityPart& part, int64_t n_kept) {
   const double n = static_cast<double>(part.n_answered);
-  return wilson(static_cast<double>(part.n_kept[i]) / n, part.n_answered);
+  return wilson(static_cast<double>(n_kept) / n, part.n_answered);
 }
+
+Interval kept_interval(const QualityPart& part, size_t i) {
+  return interval_of(part, part.n_kept[i]);
+}
+
+double auto_mebibytes(const QualityResult& result) { return *result.auto_bytes / (1 << 20); }
 
 std::string quality_sentence(const QualityResult& result) {
   const int64_t n = count_answered(result);
@@ -30,12 +37,23 @@ std::string quality_sentence(const QualityResult& result) {
            "about fewer rows.";
   }
   const size_t best = enough_rows(result);
-  return fmt::format(
+  std::string sentence = fmt::format(
       "With {} rows this model keeps {:.1f}% of its {} answers, in {:.1f}% of the memory that a "
-      "full "
-      "cache takes at {} tokens.",
+      "full cache takes at {} tokens.",
       result.rows[best], 100 * kept_share(result, best), n, 100 * memory_share(result, best),
       result.n_memory_tokens);
+  if (result.auto_bytes) {
+    sentence += fmt::format(" With --kv-budget auto it keeps {:.1f}%, in {:.1f} MiB on average.",
+                            100 * kept_share_auto(result), auto_mebibytes(result));
+  }
+  return sentence;
+}
+
+std::string share_cell(const QualityPart& part, int64_t n_kept) {
+  if (part.n_answered == 0) return " - |";
+  const Interval share = interval_of(part, n_kept);
+  return fmt::format(" {:.1f}% [{:.1f}, {:.1f}] |", 100 * share.mean, 100 * share.low,
+                     100 * share.high);
 }
 
 std::string quality_table(const QualityResult& result) {
@@ -50,17 +68,14 @@ std::string quality_table(const QualityResult& result) {
   std::string table = head + rule + "---|\n" + full;
   for (size_t i = 0; i < result.rows.size(); ++i) {
     table += fmt::format("| {} |", result.rows[i]);
-    for (const QualityPart& part : result.parts) {
-      if (part.n_answered == 0) {
-        table += " - |";
-        continue;
-      }
-      const Interval share = kept_interval(part, i);
-      table += fmt::format(" {:.1f}% [{:.1f}, {:.1f}] |", 100 * share.mean, 100 * share.low,
-                           100 * share.high);
-    }
+    for (const QualityPart& part : result.parts) table += share_cell(part, part.n_kept[i]);
     table += fmt::format(" {:.1f} MiB, {:.1f}% |\n", mebibytes(result.bytes[i]),
                          100 * memory_share(result, i));
+  }
+  if (result.auto_bytes) {
+    table += "| auto |";
+    for (const QualityPart& part : result.parts) table += share_cell(part, part.n_kept_auto);
+    table += fmt::format(" {:.1f} MiB on average |\n", auto_mebibytes(result));
   }
   return table;
 }
@@ -102,14 +117,17 @@ Json quality_json(const RunOptions& run, const QualityResult& result) {
                       {"low", share.low},
                       {"high", share.high}});
     }
-    parts.push_back({{"name", part.name},
-                     {"tokens", std::round(part.n_tokens)},
-                     {"contexts", part.n_contexts},
-                     {"questions", part.n_questions},
-                     {"asked", part.n_asked},
-                     {"answered", part.n_answered},
-                     {"kept", std::move(kept)}});
+    Json of_part = {{"name", part.name},           {"tokens", std::round(part.n_tokens)},
+                    {"contexts", part.n_contexts}, {"questions", part.n_questions},
+                    {"asked", part.n_asked},       {"answered", part.n_answered},
+                    {"kept", std::move(kept)}};
+    if (result.auto_bytes) of_part["answered_auto"] = part.n_kept_auto;
+    parts.push_back(std::move(of_part));
   }
+  Json cache = {{"tokens", result.n_memory_tokens},
+                {"full_bytes", result.full_bytes},
+                {"rows", std::move(rows)}};
+  if (result.auto_bytes) cache["auto_bytes"] = std::round(*result.auto_bytes);
   return {{"model", result.model},
           {"path", run.model->info().path},
           {"fingerprint", fmt::format("{:016x}", run.model->fingerprint())},
@@ -123,10 +141,7 @@ Json quality_json(const RunOptions& run, const QualityResult& result) {
           {"policy", result.policy},
           {"summary", quality_sentence(result)},
           {"parts", std::move(parts)},
-          {"cache",
-           {{"tokens", result.n_memory_tokens},
-            {"full_bytes", result.full_bytes},
-            {"rows", std::move(rows)}}},
+          {"cache", std::move(cache)},
           {"remarks", result.remarks}};
 }
 

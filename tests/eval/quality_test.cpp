@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -71,6 +72,30 @@ TEST(Quality, CountsWhatFewerRowsAnswerToo) {
   EXPECT_TRUE(result.remarks.empty()) << result.remarks[0];
   EXPECT_LT(result.bytes[0], result.bytes[1]);
   EXPECT_LE(result.bytes[1], result.full_bytes);
+}
+
+TEST(Quality, CountsTheAutomaticBudgetApart) {
+  RunOptions run = quality_run();
+  run.configurations = {configuration("full", 0), configuration("snapkv-max", 40),
+                        configuration("snapkv-max", 300)};
+  run.configurations[1].kv.window_size = run.configurations[2].kv.window_size = 32;
+  set_param(run.configurations[2].kv, "least_attention", 0.05);
+  RecordFile file("", false);
+  const QualityResult result =
+      measure_quality(run, city_questions(), {.asks_documents = false}, file);
+  EXPECT_EQ(result.rows, (std::vector<int64_t>{40}));
+  EXPECT_EQ(result.bytes.size(), 1u);
+  EXPECT_EQ(result.parts[0].n_kept.size(), 1u);
+  EXPECT_EQ(result.parts[0].n_kept_auto, 3);
+  ASSERT_TRUE(result.auto_bytes);
+  EXPECT_GT(*result.auto_bytes, 0);
+  EXPECT_LT(*result.auto_bytes, static_cast<double>(result.full_bytes));
+  const std::string report = quality_report(result);
+  EXPECT_NE(report.find(" With --kv-budget auto it keeps 100.0%, in "), std::string::npos);
+  EXPECT_NE(report.find("\n| auto | 100.0% ["), std::string::npos) << report;
+  const Json json = quality_json(run, result);
+  EXPECT_EQ(json.at("parts").at(0).at("answered_auto"), 3);
+  EXPECT_EQ(json.at("cache").at("auto_bytes").get<double>(), std::round(*result.auto_bytes));
 }
 
 TEST(Quality, AsksAboutDocumentsToo) {

@@ -51,6 +51,9 @@ int run_quality(QualitySettings s, const CommonSettings& common, bool has_texts)
   std::sort(s.budgets.begin(), s.budgets.end());
   s.eval.policies = {"full", s.policy};
   s.eval.lists[0].values.assign(s.budgets.begin(), s.budgets.end());
+  if (policy_info(s.policy).find("least_attention") != nullptr) {
+    s.eval.lists[0].values.emplace_back(kAutoBudget);
+  }
   const std::vector<eval::QaQuestion> questions = read_questions(s, has_texts);
   EvalRun run(s.eval, common);
   if (s.quality.n_document > 0) run.check_length(s.quality.n_document, s.quality.n_predict);
