@@ -240,6 +240,95 @@ CASES = {
         moe_intermediate_size=64, moe_shared_expert_intermediate_size=96, moe_latent_size=32),
 }
 
+# mixtures whose config.json is read by functions of their own
+DEEPSEEK = dict(
+    num_key_value_heads=4, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=16, v_head_dim=40, n_routed_experts=6,
+    num_experts_per_tok=2, moe_intermediate_size=64, n_shared_experts=2)
+
+
+def yarn(mscale, **more):
+    return dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, beta_fast=32.0, beta_slow=1.0, mscale=mscale,
+                mscale_all_dim=mscale, original_max_position_embeddings=32, **more)
+
+
+SIGMOIDS = dict(num_experts_per_tok=2, moe_intermediate_size=64, routed_scaling_factor=1.5, norm_topk_prob=True)
+WINDOWS = dict(sliding_window=16, layer_types=[
+    "sliding_attention", "sliding_attention", "full_attention", "sliding_attention"])
+GRANITE_SWA = dict(WINDOWS, layer_rope_theta=[10000.0, 10000.0, 0, 10000.0], attention_multiplier=0.4,
+                   embedding_multiplier=3.0, residual_multiplier=0.5, logits_scaling=2.0)
+
+CASES |= {
+    "deepseek_v3": case("DeepseekV3Config", **DEEPSEEK, q_lora_rank=24, n_group=3, topk_group=2, first_k_dense_replace=1,
+                        routed_scaling_factor=1.5, norm_topk_prob=True, rope_parameters=yarn(1.0)),
+    "deepseek_v3-plain": case("DeepseekV3Config", dtype="bfloat16", max_shard_size="300KB", **{**DEEPSEEK, "n_shared_experts": 1},
+                              q_lora_rank=None, n_group=1, topk_group=1, first_k_dense_replace=2, norm_topk_prob=False),
+    "deepseek_v2": case("DeepseekV2Config", **DEEPSEEK, q_lora_rank=None, first_k_dense_replace=1, topk_method="greedy",
+                        rope_parameters=yarn(0.707)),
+    "deepseek_v2-q": case("DeepseekV2Config", dtype="bfloat16", max_shard_size="300KB", **DEEPSEEK, q_lora_rank=24,
+                          first_k_dense_replace=0, routed_scaling_factor=2.0),
+    "glm4_moe_lite": case("Glm4MoeLiteConfig", **DEEPSEEK, q_lora_rank=24, n_group=1, topk_group=1,
+                          mlp_layer_types=["dense", "sparse", "sparse", "sparse"]),
+    "mistral4": case("Mistral4Config", model_class="Mistral4ForCausalLM", **{**DEEPSEEK, "n_shared_experts": 1}, q_lora_rank=24,
+                     n_group=1, topk_group=1, rope_parameters=yarn(1.0, llama_4_scaling_beta=0.3)),
+    "minimax_m2": case("MiniMaxM2Config", head_dim=32, num_local_experts=6, num_experts_per_tok=2, intermediate_size=64,
+                       rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)),
+    "qwen3vlmoe": case("Qwen3VLMoeConfig", model_class="Qwen3VLMoeForConditionalGeneration", text_config={
+        **SIZES, **EXPERTS, "moe_intermediate_size": 96, "head_dim": 32, "rope_parameters": dict(
+            rope_type="default", rope_theta=10000.0, mrope_section=[6, 5, 5], mrope_interleaved=True)},
+        vision_config=dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
+                           num_position_embeddings=16, deepstack_visual_indexes=[0])),
+    "ernie4_5_moe": case("Ernie4_5_MoeConfig", moe_num_experts=6, moe_k=2, moe_intermediate_size=64, moe_num_shared_experts=2,
+                         moe_layer_start_index=1),
+    "hunyuan_moe": case("HunYuanMoEV1Config", head_dim=32, num_experts=6, moe_topk=2, intermediate_size=64,
+                        rope_parameters=dict(rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0)),
+    "dots1": case("Dots1Config", head_dim=32, n_routed_experts=6, n_shared_experts=2, first_k_dense_replace=1,
+                  **SIGMOIDS),
+    "exaone_moe": case("ExaoneMoeConfig", head_dim=32, num_experts=6, num_shared_experts=1, first_k_dense_replace=1,
+                       **SIGMOIDS, **WINDOWS),
+    "hy_v3": case("HYV3Config", head_dim=32, num_experts=6, num_experts_per_tok=2, num_shared_experts=1,
+                  moe_intermediate_size=64, router_scaling_factor=1.5),
+    "afmoe": case("AfmoeConfig", head_dim=32, num_experts=6, num_experts_per_tok=2, num_shared_experts=1, num_dense_layers=1,
+                  moe_intermediate_size=64, route_scale=1.5, mup_enabled=True, **WINDOWS),
+    "cohere2_moe": case("Cohere2MoeConfig", head_dim=32, num_experts=6, num_experts_per_tok=2, num_shared_experts=2,
+                        intermediate_size=64, prefix_dense_intermediate_size=160, logit_scale=0.5,
+                        expert_selection_fn="sigmoid", mlp_layer_types=["dense"] + ["sparse"] * 3, sliding_window=16,
+                        layer_types=["full_attention", "sliding_attention", "full_attention", "sliding_attention"]),
+    "granite_swa": case("GraniteSWAConfig", **GRANITE_SWA),
+    "granitemoe_swa": case("GraniteMoeSWAConfig", **GRANITE_SWA, num_local_experts=6, num_experts_per_tok=2,
+                           intermediate_size=64, shared_intermediate_size=96),
+    "mimo_v2_flash": case("MiMoV2FlashConfig", num_key_value_heads=1, head_dim=24, v_head_dim=16, n_routed_experts=6,
+                          attention_value_scale=0.7, **{**SIGMOIDS, "routed_scaling_factor": 1.0}, **WINDOWS,
+                          mlp_layer_types=["dense", "sparse", "sparse", "sparse"], rope_parameters=dict(
+                              full_attention=dict(rope_type="default", rope_theta=50000.0, partial_rotary_factor=0.334),
+                              sliding_attention=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.334))),
+    "laguna": case("LagunaConfig", head_dim=32, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=64,
+                   shared_expert_intermediate_size=96, moe_routed_scaling_factor=1.5,
+                   num_attention_heads_per_layer=[6, 6, 4, 6], **WINDOWS, rope_parameters=dict(
+                       full_attention=dict(rope_type="yarn", rope_theta=50000.0, factor=8.0, partial_rotary_factor=0.5,
+                                           beta_fast=32.0, beta_slow=1.0, original_max_position_embeddings=32),
+                       sliding_attention=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=1.0))),
+    "laguna-values": case("LagunaConfig", dtype="bfloat16", max_shard_size="300KB", head_dim=32, num_experts=6,
+                          num_experts_per_tok=2, moe_intermediate_size=64, shared_expert_intermediate_size=64,
+                          gating="per-element"),
+    "step3p7": case(
+        "Step3p7Config", model_class="Step3p7ForConditionalGeneration", text_config={
+            **SIZES, **WINDOWS, "head_dim": 32, "n_routed_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 64,
+            "share_expert_dim": 96, "num_sliding_attention_heads": 6, "moe_router_scaling_factor": 1.5,
+            "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"], "swiglu_limits": [None, None, 0.2, 0.3],
+            "swiglu_limits_shared": [0.25, None, None, 0.2], "rope_parameters": dict(
+                full_attention=dict(rope_type="llama3", rope_theta=50000.0, partial_rotary_factor=0.5, factor=8.0,
+                                    low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64),
+                sliding_attention=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=1.0))},
+        vision_config=dict(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, mlp_ratio=2.0, image_size=28)),
+    "dbrx": case("DbrxConfig", d_model=64, n_heads=4, n_layers=4, max_seq_len=256,
+                 attn_config=dict(clip_qkv=0.8, kv_n_heads=2, rope_theta=10000.0),
+                 ffn_config=dict(ffn_hidden_size=96, moe_num_experts=6, moe_top_k=2)),
+    "bailing_hybrid": case(
+        "BailingHybridConfig", **{**KIMI_LINEAR, "linear_head_dim": 32}, head_dim=32, n_shared_experts=1, n_group=3, topk_group=2,
+        layer_types=["linear_attention", "full_attention", "linear_attention", "linear_attention"],
+        mlp_layer_types=["dense"] + ["sparse"] * 3),
+}
+
 
 def mix(z):
     """splitmix64's output function."""
@@ -278,7 +367,8 @@ def normal(name, n):
 def values(name, shape, one_plus):
     """The weights of one tensor; one_plus: norms compute with 1 + w, but for those of linear attention."""
     x = normal(name, int(np.prod(shape)))
-    if name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight", "layer_scalar", ".scale", "per_expert_scale")):
+    if name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight", "layer_scalar", ".scale", "per_expert_scale",
+                      "transformer.norm_f.weight")):
         x = x * np.float32(0.2) + np.float32(0 if one_plus and "linear_attn" not in name else 1)
     else:
         x = x * np.float32(0.12)
@@ -299,7 +389,7 @@ def make_folder(spec, folder):
     model_class = getattr(transformers, spec["model_class"])
     automatic = model_class is transformers.AutoModelForCausalLM
     model = model_class.from_config(config) if automatic else model_class(config)
-    one_plus = spec["config_class"].startswith(("Gemma3Text", "Qwen3_5", "Qwen3Next"))
+    one_plus = spec["config_class"].startswith(("Gemma3Text", "Qwen3_5", "Qwen3Next", "Step3p7"))
     model.to(getattr(torch, spec["dtype"])).save_pretrained(folder, max_shard_size=spec["max_shard_size"])
     for path in folder.glob("*.safetensors"):  # the names of files, which models may have under others
         with safe_open(path, framework="pt") as f:

@@ -14,6 +14,7 @@
 #include "huggingface/linear_attention_config.h"
 #include "huggingface/llama4_config.h"
 #include "huggingface/mamba2_config.h"
+#include "huggingface/mixture_config.h"
 #include "huggingface/rope_config.h"
 #include "huggingface/window_config.h"
 
@@ -69,6 +70,7 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
   }
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
     const bool routed = std::string_view(key) == "n_routed_experts";
+    if (config.mapping->read_own != nullptr) continue;  // which names them as it likes
     if (has_experts && routed == (config.mapping->architecture == "glm4moe")) continue;
     if (config.is_nemotron_h() || config.is_jamba())
       continue;  // there even if no layer has experts
@@ -87,8 +89,9 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
 int64_t default_head_dim(const Config& config) {
   const std::string_view architecture = config.mapping->architecture;
   if (architecture.starts_with("gemma") || config.has_linear_attention()) return 256;
-  for (const char* name :
-       {"kimi-linear", "llama4", "qwen3", "qwen3vl", "glm4", "seed_oss", "ernie4_5"}) {
+  for (const char* name : {"kimi-linear", "llama4", "qwen3", "qwen3vl", "glm4", "seed_oss",
+                           "ernie4_5", "deepseek2", "mistral4", "minimax-m2", "hy_v3", "afmoe",
+                           "laguna", "cohere2moe", "bailingmoe3", "step35"}) {
     if (architecture == name) return 128;
   }
   return 0;
@@ -134,15 +137,18 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.n_vocab = gemma ? c.integer("vocab_size", 1, INT32_MAX, n_vocab)
                          : c.integer("vocab_size", 1, INT32_MAX);
   const int64_t n_ctx = config.is_gemma3n() ? 32768 : 131072;
-  const char* const context =
-      config.is_kimi_linear() ? "model_max_length" : "max_position_embeddings";
+  const bool by_model = config.is_kimi_linear() || (config.mapping->architecture == "bailingmoe3" &&
+                                                    c.has("model_max_length"));
+  const char* const context = by_model ? "model_max_length" : "max_position_embeddings";
   config.n_ctx =
       gemma ? c.integer(context, 1, kMaxContext, n_ctx) : c.integer(context, 1, kMaxContext);
   const bool lfm2 = config.is_lfm2();
+  const bool layer_norms = config.mapping->architecture == "cohere2moe" && !c.has("rms_norm_eps");
   config.norm_eps = config.is_nemotron_h() ? c.positive("layer_norm_epsilon", 1e-5)
                     : config.is_olmo()     ? 1e-5
                     : config.is_jais2()    ? c.positive("layer_norm_eps", 1e-5)
                     : lfm2                 ? c.positive("norm_eps", 1e-5)
+                    : layer_norms          ? c.positive("layer_norm_eps", 1e-5)
                     : gemma                ? c.positive("rms_norm_eps", 1e-6)
                                            : c.positive("rms_norm_eps");
 }
@@ -163,6 +169,10 @@ void read_qwen_experts(const JsonFields& c, Config& config) {
     c.bad("mlp_only_layers", "is {}, supported is []: experts in every layer", shown(*dense));
   }
   if (config.mapping->architecture == "qwen3moe") return;
+  if (config.mapping->architecture == "qwen3vlmoe") {
+    config.normalizes_experts = true;  // whatever norm_topk_prob says
+    return;
+  }
   config.n_ff_shared = c.integer("shared_expert_intermediate_size", 1, 1 << 22);
   if (c.flag("use_sliding_window", false)) {  // in other layers than those of dense models
     c.bad("use_sliding_window", "is true, which is not supported");
@@ -242,6 +252,33 @@ void read_experts(const JsonFields& c, Config& config) {
   }
 }
 
+/// Experts, rotation and attention of the classes that have no reader of their own.
+void read_layers(const JsonFields& c, Config& config) {
+  read_experts(c, config);
+  if (config.is_kimi_linear()) {  // which does not rotate
+    read_kimi_linear(c, config);
+  } else {
+    read_rope(c, config);
+  }
+  if (config.has_linear_attention()) {
+    read_linear_attention(c, config);
+  } else if (config.is_granite_hybrid()) {
+    read_granite_hybrid(c, config);
+  } else if (config.is_nemotron_h()) {
+    read_nemotron_h(c, config);
+  } else if (config.is_falcon_h1()) {
+    read_falcon_h1(c, config);
+  } else if (config.is_jamba()) {
+    read_jamba(c, config);
+  } else if (config.is_lfm2()) {
+    read_convolutions(c, config);
+  } else if (config.is_llama4()) {
+    read_llama4_attention(c, config);
+  } else if (!config.is_kimi_linear()) {
+    read_windows(c, config);
+  }
+}
+
 void read_granite_scales(const JsonFields& c, Config& config) {
   config.attention_scale = c.positive("attention_multiplier", 1.0);
   config.embedding_scale = c.positive("embedding_multiplier", 1.0);
@@ -306,6 +343,12 @@ int64_t Config::size(Size which) const {
       return n_head * head_dim;
     case Size::kv:
       return n_head_kv * head_dim;
+    case Size::values:
+      return n_head_kv * (mixture.value_dim > 0 ? mixture.value_dim : head_dim);
+    case Size::attended:
+      return n_head * (mixture.value_dim > 0 ? mixture.value_dim : head_dim);
+    case Size::out_gates:
+      return mixture.gates_values ? n_head * head_dim : n_head;
     case Size::qkv:
       return (n_head + 2 * n_head_kv) * head_dim;
     case Size::vocab:
@@ -363,14 +406,21 @@ int64_t Config::size(Size which) const {
       return n_head * latent.n_key();
     case Size::mixer_values:
       return n_head * latent.n_value;
+    case Size::latent_gates:
+      return n_head;
+    case Size::linear_gates:
+      return linear.n_values();
   }
   return 0;
 }
 
 int64_t Config::size(Size which, int64_t il) const {
   if (which == Size::ff && !gemma3n.n_ff.empty()) return gemma3n.n_ff[il];
+  if (!mixture.n_head.empty() || !mixture.n_head_kv.empty()) return mixture_size(*this, which, il);
+  if (which == Size::latent_gates) return has_attention[il] ? size(which) : 0;
+  if (which == Size::linear_gates) return has_attention[il] ? 0 : size(which);
   const bool of_mixer = which == Size::mixer_q || which == Size::mixer_values;
-  if (of_mixer && !has_attention[il]) return linear.n_values();
+  if (of_mixer && !has_attention.empty() && !has_attention[il]) return linear.n_values();
   if (gemma4.head_dim_full == 0) return size(which);
   const bool windowed = has_window[il];
   const int64_t n = windowed ? head_dim : gemma4.head_dim_full;
@@ -397,34 +447,21 @@ Config read_config(const JsonFields& root) {
     c.bad(mapping.activation_key, "is \"{}\", supported is \"{}\"", printable(activation),
           mapping.activation);
   }
-  read_sizes(c, config);
-  read_experts(c, config);
-  if (config.is_kimi_linear()) {  // which does not rotate
-    read_kimi_linear(c, config);
+  if (mapping.read_own_sizes != nullptr) {
+    mapping.read_own_sizes(c, config);
   } else {
-    read_rope(c, config);
+    read_sizes(c, config);
   }
-  if (config.has_linear_attention()) {
-    read_linear_attention(c, config);
-  } else if (config.is_granite_hybrid()) {
-    read_granite_hybrid(c, config);
-  } else if (config.is_nemotron_h()) {
-    read_nemotron_h(c, config);
-  } else if (config.is_falcon_h1()) {
-    read_falcon_h1(c, config);
-  } else if (config.is_jamba()) {
-    read_jamba(c, config);
-  } else if (config.is_lfm2()) {
-    read_convolutions(c, config);
-  } else if (config.is_llama4()) {
-    read_llama4_attention(c, config);
-  } else if (!config.is_kimi_linear()) {
-    read_windows(c, config);
+  if (mapping.read_own != nullptr) {
+    mapping.read_own(c, config);
+  } else {
+    read_layers(c, config);
   }
   if (config.is_gemma3n()) read_gemma3n_layers(c, config);
   if (config.is_gemma4()) read_gemma4_layers(c, config);
   if (mapping.architecture == "lfm2") read_lfm2_width(c, config);
-  if (mapping.architecture == "granitemoe" || config.is_granite_hybrid()) {
+  if (mapping.architecture == "granitemoe" || mapping.architecture == "granite_swa" ||
+      config.is_granite_hybrid()) {
     read_granite_scales(c, config);
   }
   if (mapping.architecture == "olmoe" && c.has("clip_qkv")) {
@@ -459,7 +496,7 @@ void add_config_keys(const Config& config, Keys& keys) {
   }
   const bool has_dense = config.n_ff_dense > 0 && (config.n_expert > 0 || !config.is_gemma4());
   if (has_dense) keys.u32(key("expert_feed_forward_length"), config.n_ff);
-  if (architecture == "glm4moe" || config.is_kimi_linear()) {
+  if (architecture == "glm4moe" || config.is_kimi_linear() || config.mixture.counts_shared) {
     keys.u32(key("expert_shared_count"), config.n_ff_shared / config.n_ff);
   } else if (config.n_ff_shared > 0) {
     keys.u32(key("expert_shared_feed_forward_length"), config.n_ff_shared);
@@ -467,18 +504,26 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.n_dense_layers > 0) {
     keys.u32(key("leading_dense_block_count"), config.n_dense_layers);
   }
-  if (config.sigmoid_scores) keys.u32(key("expert_gating_func"), 2);
+  if (config.sigmoid_scores || config.mixture.states_score) {
+    keys.u32(key("expert_gating_func"), config.sigmoid_scores ? 2 : 1);
+  }
   if (config.router_jitter > 0) keys.f32("snapkv.router_jitter_noise", config.router_jitter);
   if (config.n_group > 1) {
     keys.u32(key("expert_group_count"), config.n_group);
     keys.u32(key("expert_group_used_count"), config.n_group_used);
   }
   if (config.expert_scale != 1) keys.f32(key("expert_weights_scale"), config.expert_scale);
-  keys.u32(key("attention.head_count"), config.n_head);
+  if (config.mixture.n_head.empty()) {
+    keys.u32(key("attention.head_count"), config.n_head);
+  } else {
+    keys.i32s(key("attention.head_count"), config.mixture.n_head);
+  }
   if (config.has_linear_attention()) add_linear_attention_keys(config, keys);
   if (config.mamba2.n_head > 0) add_mamba2_keys(config, keys);
   if (config.is_jamba()) add_jamba_keys(config, keys);
-  if (config.has_attention.empty() || config.has_linear_attention()) {
+  if (!config.mixture.n_head_kv.empty()) {
+    keys.i32s(key("attention.head_count_kv"), config.mixture.n_head_kv);
+  } else if (config.has_attention.empty() || config.has_linear_attention()) {
     keys.u32(key("attention.head_count_kv"), config.n_head_kv);
   } else {
     std::vector<int64_t> heads;
@@ -487,13 +532,14 @@ void add_config_keys(const Config& config, Keys& keys) {
     if (config.is_lfm2()) keys.u32(key("shortconv.l_cache"), config.conv_kernel);
     keys.u32(key("vocab_size"), config.n_vocab);
   }
-  keys.f32(key(config.mapping->layer_epsilon ? "attention.layer_norm_epsilon"
-                                             : "attention.layer_norm_rms_epsilon"),
+  const bool layer_epsilon = config.mapping->layer_epsilon || config.mixture.layer_norms;
+  keys.f32(key(layer_epsilon ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
            config.norm_eps);
   if (config.qkv_limit > 0) keys.f32(key("attention.clamp_kqv"), config.qkv_limit);
   if (config.has_head_dim) {
     keys.u32(key("attention.key_length"), config.head_dim);
-    keys.u32(key("attention.value_length"), config.head_dim);
+    keys.u32(key("attention.value_length"),
+             config.mixture.value_dim > 0 ? config.mixture.value_dim : config.head_dim);
   }
   if (architecture == "llama") keys.u32(key("vocab_size"), config.n_vocab);
   if (config.sliding_window > 0 || config.is_phi()) {
@@ -518,6 +564,7 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.is_gemma3n()) add_gemma3n_keys(config, keys);
   if (config.is_gemma4()) add_gemma4_keys(config, keys);
   if (config.is_llama4()) add_llama4_keys(config, keys);
+  if (config.mapping->add_own_keys != nullptr) config.mapping->add_own_keys(config, keys);
 }
 
 }  // namespace snapkv::huggingface

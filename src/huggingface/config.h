@@ -27,6 +27,7 @@ struct RopeConfig {
   double beta_fast = 32, beta_slow = 1;              // yarn
   bool truncate = true;         // yarn: whether the pairs that turn so often are whole ones
   double attention_factor = 1;  // longrope: scales the scores of contexts beyond the original
+  double scores_growth = 0;     // yarn with latent attention: mscale_all_dim
   std::vector<float> short_factors, long_factors;  // longrope: [n_rot / 2]
 };
 
@@ -78,6 +79,25 @@ struct Llama4Config {
   int64_t temperature_step = 0;  // tokens from which on it is higher
 };
 
+/// What config.json says of mixtures beside their sizes, and of attention that differs by layer
+/// (mixture_config.h).
+struct MixtureConfig {
+  bool layer_norms = false;                // GGUF's key of norms' epsilon is that of layer norms
+  bool counts_shared = false;              // GGUF has the number of shared experts, not their width
+  bool states_score = false;               // GGUF's key says that scores are a softmax, too
+  int64_t n_draft_layers = 0;              // layers after the others, which guess further tokens
+  std::vector<int64_t> n_head, n_head_kv;  // [n_layer], or empty: all layers have Config's
+  int64_t value_dim = 0;                   // of a head; 0: as keys
+  double value_scale = 0;                  // of what attention gives; 0: not given
+  bool gates_values = false;  // what attention gives has a gate for each value, not for each head
+  double temperature = 0;     // by which queries grow with their position; 0: they don't
+  std::vector<bool> is_rotated;  // [n_layer], or empty: all layers are
+  double decay_floor = 0;        // of linear attention: the least logarithm of a decay
+  /// [n_layer], or empty: of gates of experts, and of other networks. 0: none.
+  std::vector<double> gate_limits, shared_gate_limits;
+  int64_t n_rot_window = 0;  // in layers with a window; 0: as in others
+};
+
 /// Of Falcon-H1, by which results of matrices are multiplied (Factor).
 struct FalconFactors {
   double embeddings = 1, logits = 1;
@@ -126,10 +146,12 @@ struct Config {
   JambaSizes jamba;
   FalconFactors factors;
   Llama4Config llama4;
+  MixtureConfig mixture;
   /// [n_layer] letters, where each layer is one part: M a mixer of Mamba-2, * attention, - a dense
   /// network, E experts. Else empty.
   std::string parts;
   bool is_rotated = true;              // whether queries and keys are
+  bool may_rotate_part = false;        // whether n_rot may be less than head_dim
   std::vector<int64_t> rope_sections;  // of pairs that turn by time, height, width; in text alike
   // Granite's factors; 0: not given
   double attention_scale = 0, embedding_scale = 0, residual_scale = 0, logit_scale = 0;
@@ -145,7 +167,7 @@ struct Config {
   bool is_glm4() const { return mapping->architecture.starts_with("glm4"); }
   /// Also of models that see pictures, whose text model is read.
   bool is_qwen_vl() const {
-    return mapping->architecture == "qwen2vl" || mapping->architecture == "qwen3vl";
+    return mapping->architecture == "qwen2vl" || mapping->architecture.starts_with("qwen3vl");
   }
   /// Dense or with experts.
   bool is_phi() const { return mapping->architecture == "phi3" || is_phimoe(); }

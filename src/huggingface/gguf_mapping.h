@@ -9,6 +9,10 @@
 
 namespace snapkv::huggingface {
 
+struct Config;
+class JsonFields;
+class Keys;
+
 /// A size of the model (config.h), by name, so that shapes can be written into tables.
 enum class Size {
   none,
@@ -25,6 +29,9 @@ enum class Size {
   q,
   kv,
   qkv,
+  values,     // of all heads, where these are smaller than keys
+  attended,   // what attention gives
+  out_gates,  // of what attention gives: one for each head, or for each value
   vocab,
   expert,
   kernel,
@@ -64,6 +71,10 @@ enum class Size {
   // of a layer's attention, latent or linear
   mixer_q,
   mixer_values,
+  // of layers with latent attention, or with linear attention; 0 in the others, which don't have
+  // such tensors
+  latent_gates,
+  linear_gates,
 };
 
 /// How GGUF's values of a tensor differ from the folder's.
@@ -75,6 +86,7 @@ enum class Edit {
   value_heads,     // reorders heads of linear attention's values (LinearHeads) among the last rows
   value_columns,   // the same among the columns
   decay_rate,      // the same among the values w, of which GGUF stores -exp(w)
+  growth_rate,     // GGUF stores exp(w)
   grouped_qkv,     // takes queries, keys and values from in_proj_qkvz, which has the queries, keys,
                    // values and gates of one head of keys after another
   grouped_gate,    // takes the gates from there
@@ -137,6 +149,17 @@ struct GgufMapping {
   bool ties_embeddings = false;  // where config.json does not say
   std::string_view activation = "silu";  // of the feed-forward network
   std::string_view activation_key = "hidden_act";
+  std::string_view layers = "layers";  // of the layers' names, between root and number
+  double rope_theta = 1e4;             // base of the rotation, where config.json does not say
+  /// `joined_experts` as some folders have them instead: [n_expert, n_in, n_out].
+  std::span<const TensorRow> transposed_experts = {};
+  /// Reads the sizes, where config.json gives them other names than most do.
+  void (*read_own_sizes)(const JsonFields& c, Config& config) = nullptr;
+  /// Reads what config.json says of experts, rotation and windows in its own way, after the sizes
+  /// that all classes have. nullptr: config.cpp reads it.
+  void (*read_own)(const JsonFields& c, Config& config) = nullptr;
+  /// The keys of this that most architectures don't have.
+  void (*add_own_keys)(const Config& config, Keys& keys) = nullptr;
 
   bool has_experts() const { return !experts.empty() || !joined_experts.empty(); }
 };

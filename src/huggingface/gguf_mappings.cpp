@@ -5,6 +5,7 @@
 #include "huggingface/gguf_mapping.h"
 #include "huggingface/jamba_mappings.h"
 #include "huggingface/mamba2_mappings.h"
+#include "huggingface/mixture_mappings.h"
 #include "huggingface/more_mappings.h"
 
 namespace snapkv::huggingface {
@@ -393,13 +394,16 @@ constexpr std::array kFirst = {
 constexpr auto kMappings = [] {
   constexpr auto kMore = more_mappings(kQwen2Layer, kQwen3Layer, kQwen3MoeLayer, kQwenExperts,
                                        kJoinedExperts, kMixtralExperts);
-  std::array<GgufMapping,
-             kFirst.size() + kMore.size() + kMamba2Mappings.size() + kJambaMappings.size()>
+  constexpr auto kMixtures =
+      mixture_mappings(kQwenExperts, kJoinedExperts, kMixtralExperts, kQwen3MoeLayer);
+  std::array<GgufMapping, kFirst.size() + kMore.size() + kMixtures.size() + kMamba2Mappings.size() +
+                              kJambaMappings.size()>
       all;
-  const auto more = std::copy(kFirst.begin(), kFirst.end(), all.begin());
-  const auto mamba2 = std::copy(kMore.begin(), kMore.end(), more);
-  const auto jamba = std::copy(kMamba2Mappings.begin(), kMamba2Mappings.end(), mamba2);
-  std::copy(kJambaMappings.begin(), kJambaMappings.end(), jamba);
+  auto end = std::copy(kFirst.begin(), kFirst.end(), all.begin());
+  end = std::copy(kMore.begin(), kMore.end(), end);
+  end = std::copy(kMixtures.begin(), kMixtures.end(), end);
+  end = std::copy(kMamba2Mappings.begin(), kMamba2Mappings.end(), end);
+  std::copy(kJambaMappings.begin(), kJambaMappings.end(), end);
   return all;
 }();
 

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "huggingface/latent_config.h"
+#include "huggingface/mixture_config.h"
+
 namespace snapkv::huggingface {
 namespace {
 
-constexpr int64_t kMostKimiHeads = 1 << 12, kMostKimiWidth = 1 << 12, kMostKimiRank = 1 << 14;
+constexpr int64_t kMostKimiHeads = 1 << 12;
 
 /// Marks the layers that a list names, which counts from 1.
 void mark_layers(const JsonFields& linear, const char* key, bool attends,
@@ -65,23 +68,6 @@ int64_t linear_size(const JsonFields& c, const std::optional<JsonFields>& linear
                                           : c.integer(name, low, high);
 }
 
-/// The number of first layers without experts, of the kinds that transformers names.
-int64_t count_dense(const JsonFields& c, const Json& types, int64_t n_layer) {
-  if (!types.is_array() || std::ssize(types) != n_layer) {
-    c.bad("mlp_layer_types", "is {}, expected an array for {} layers", shown(types), n_layer);
-  }
-  int64_t n_dense = 0;
-  for (int64_t il = 0; il < n_layer; ++il) {
-    const bool dense = types[il] == "dense";
-    if ((!dense && types[il] != "sparse") || (dense && n_dense < il)) {
-      c.bad("mlp_layer_types", "is {}, expected first \"dense\", then \"sparse\"", shown(types));
-    }
-    n_dense += dense ? 1 : 0;
-  }
-  if (n_dense < n_layer) return n_dense;
-  c.bad("mlp_layer_types", "is {}, expected experts in the last layer", shown(types));
-}
-
 }  // namespace
 
 void read_kimi_experts(const JsonFields& c, Config& config) {
@@ -93,7 +79,7 @@ void read_kimi_experts(const JsonFields& c, Config& config) {
   config.n_ff_shared = config.n_ff * c.integer("num_shared_experts", 1, 1024);
   const Json* const types = c.find("mlp_layer_types");
   config.n_dense_layers = types != nullptr
-                              ? count_dense(c, *types, config.n_layer)
+                              ? count_dense_layers(c, *types, config.n_layer)
                               : c.integer("first_k_dense_replace", 0, config.n_layer - 1);
   if (const int64_t step = c.integer("moe_layer_freq", 0, 4096, 1); step != 1) {
     c.bad("moe_layer_freq", "is {}, supported is 1", step);
@@ -129,12 +115,7 @@ void read_kimi_linear(const JsonFields& c, Config& config) {
       linear->bad(key, "is {}, which is not supported", shown(*linear->find(key)));
     }
   }
-  LatentSizes& latent = config.latent;
-  latent.rank = c.integer("kv_lora_rank", 1, kMostKimiRank);
-  latent.q_rank = c.has("q_lora_rank") ? c.integer("q_lora_rank", 1, kMostKimiRank) : 0;
-  latent.n_own = c.integer("qk_nope_head_dim", 1, kMostKimiWidth);
-  latent.n_shared = c.integer("qk_rope_head_dim", 1, kMostKimiWidth);
-  latent.n_value = c.integer("v_head_dim", 1, kMostKimiWidth);
+  read_latent_sizes(c, config);
   if (!c.flag("mla_use_nope", true)) {
     c.bad("mla_use_nope", "is false, supported is true: attention without rotation");
   }
@@ -151,16 +132,9 @@ void read_kimi_linear(const JsonFields& c, Config& config) {
 
 void add_kimi_linear_keys(const Config& config, Keys& keys) {
   const std::string prefix = std::string(config.mapping->architecture) + ".";
-  const LatentSizes& latent = config.latent;
   keys.u32(prefix + "ssm.conv_kernel", config.conv_kernel);
   keys.u32(prefix + "kda.head_dim", config.linear.d_k);
-  keys.u32(prefix + "attention.kv_lora_rank", latent.rank);
-  if (latent.q_rank > 0) keys.u32(prefix + "attention.q_lora_rank", latent.q_rank);
-  keys.u32(prefix + "attention.key_length", latent.rank + latent.n_shared);
-  keys.u32(prefix + "attention.value_length", latent.rank);
-  keys.u32(prefix + "attention.key_length_mla", latent.n_key());
-  keys.u32(prefix + "attention.value_length_mla", latent.n_value);
-  keys.u32(prefix + "rope.dimension_count", latent.n_shared);
+  add_latent_keys(config, keys);
 }
 
 }  // namespace snapkv::huggingface

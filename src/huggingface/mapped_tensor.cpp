@@ -54,6 +54,7 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
   switch (edit) {
     case Edit::none:
     case Edit::add_one:
+    case Edit::growth_rate:
     case Edit::taps:
       return i * n + j;
     case Edit::permute_q:
@@ -143,6 +144,7 @@ void MappedTensor::read_row(int64_t i, float* to) const {
   for (int64_t j = 0; j < n; ++j) {
     if (edit == Edit::add_one) to[j] += 1.0f;
     if (edit == Edit::decay_rate) to[j] = -std::exp(to[j]);
+    if (edit == Edit::growth_rate) to[j] = std::exp(to[j]);
   }
   if (!factors.empty()) multiply(i, to);
 }

@@ -91,7 +91,8 @@ struct MappedTensor {
 
   /// Whether GGUF's values are others than the source's.
   bool changes_values() const {
-    return edit == Edit::add_one || edit == Edit::decay_rate || !factors.empty();
+    return edit == Edit::add_one || edit == Edit::decay_rate || edit == Edit::growth_rate ||
+           !factors.empty();
   }
   /// GGUF's row i in the source's type, whose values must not change.
   void copy_row(int64_t i, std::byte* to) const;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "huggingface/latent_config.h"
 #include "huggingface/linear_attention_config.h"
 #include "huggingface/window_config.h"
 
@@ -75,6 +76,7 @@ void read_longrope(const JsonFields& rope, Config& config) {
 }
 
 void read_scaling(const JsonFields& rope, Config& config) {
+  const std::string_view architecture = config.mapping->architecture;
   RopeConfig& r = config.rope;
   r.type = rope.text("rope_type", rope.text("type", "default"));
   if (r.type == "su") r.type = "longrope";
@@ -87,14 +89,13 @@ void read_scaling(const JsonFields& rope, Config& config) {
     rope.bad("original_max_position_embeddings", "is {}, but that of the model is {}",
              r.original_context, original);
   }
-  if (r.type == "dynamic" && config.mapping->architecture == "hunyuan-dense") {
+  if (r.type == "dynamic" && architecture.starts_with("hunyuan-")) {
     // of Hunyuan, a fixed stretch of the base
     const auto n = static_cast<double>(config.head_dim);
     r.theta *= std::pow(rope.positive("alpha"), n / (n - 2));
     r.type = "default";
   }
   if (r.type == "default") return;
-  const std::string_view architecture = config.mapping->architecture;
   if (r.type == "linear") {
     r.factor = rope.positive("factor");
   } else if (r.type == "llama3") {
@@ -114,9 +115,13 @@ void read_scaling(const JsonFields& rope, Config& config) {
     r.beta_fast = rope.positive("beta_fast", r.beta_fast);
     r.beta_slow = rope.positive("beta_slow", r.beta_slow);
     r.truncate = rope.flag("truncate", true);
-    rope.expect("attention_factor", 0.1 * std::log(r.factor) + 1);
-    if (rope.has("mscale") || rope.has("mscale_all_dim")) {
-      rope.bad("mscale", "is there, which is not supported");
+    if (config.latent.rank > 0) {
+      read_latent_growth(rope, config);
+    } else {
+      rope.expect("attention_factor", 0.1 * std::log(r.factor) + 1);
+      if (rope.has("mscale") || rope.has("mscale_all_dim")) {
+        rope.bad("mscale", "is there, which is not supported");
+      }
     }
   } else if (r.type == "proportional" && architecture == "gemma4") {
     r.factor = rope.positive("factor", 1.0);
@@ -142,7 +147,7 @@ void read_rope(const JsonFields& c, Config& config) {
   config.rope.theta = c.positive("rope_theta", gemma || lfm2 || config.is_phimoe() ? 1e6
                                                : config.is_llama4()                ? 5e5
                                                : gpt_oss                           ? 150000
-                                                                                   : 1e4);
+                                                         : config.mapping->rope_theta);
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
   config.rope.original_context = c.integer("original_max_position_embeddings", 1, kMaxContext, 0);
   auto rope = c.object(c.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
@@ -174,7 +179,7 @@ void read_rope(const JsonFields& c, Config& config) {
           share, config.n_rot, config.head_dim);
   }
   if (config.n_rot != config.head_dim && config.mapping->architecture != "phi3" &&
-      !config.has_linear_attention() && !config.is_glm4()) {
+      !config.has_linear_attention() && !config.is_glm4() && !config.may_rotate_part) {
     c.bad("partial_rotary_factor", "is {}, supported is 1", share);
   }
   if (config.is_qwen35() || config.is_qwen_vl()) read_rope_sections(rope, config);
@@ -185,7 +190,7 @@ void add_rope_keys(const Config& config, Keys& keys) {
   const std::string architecture(config.mapping->architecture);
   const auto key = [&](const char* name) { return architecture + "." + name; };
   if (architecture.starts_with("llama") || config.is_phi() || config.is_glm4() ||
-      config.has_linear_attention()) {
+      config.has_linear_attention() || config.may_rotate_part) {
     keys.u32(key("rope.dimension_count"), config.n_rot);
   }
   if (!config.rope_sections.empty()) {
@@ -206,6 +211,9 @@ void add_rope_keys(const Config& config, Keys& keys) {
     keys.f32(key("rope.scaling.yarn_beta_fast"), rope.beta_fast);
     keys.f32(key("rope.scaling.yarn_beta_slow"), rope.beta_slow);
     if (!rope.truncate) keys.flag("snapkv.rope.yarn_truncate", false);
+    if (rope.scores_growth > 0) {
+      keys.f32(key("rope.scaling.yarn_log_multiplier"), 0.1 * rope.scores_growth);
+    }
   }
   if (rope.type == "yarn" || config.is_phi()) {
     keys.u32(key("rope.scaling.original_context_length"),

@@ -36,14 +36,27 @@ std::string without_wrapper(std::string name) {
   return name;
 }
 
-/// Whether a tensor is of a layer after the others: "model.layers.46..." of 46.
-bool is_after_layers(const Config& config, std::string_view name) {
+/// The number of the layer that a tensor is of, or -1.
+int64_t layer_of(std::string_view name) {
   constexpr std::string_view kLayers = "model.layers.";
-  if (!name.starts_with(kLayers)) return false;
+  if (!name.starts_with(kLayers)) return -1;
   name.remove_prefix(kLayers.size());
   int64_t il = -1;
   std::from_chars(name.data(), name.data() + name.size(), il);
-  return il >= config.n_layer;
+  return il;
+}
+
+/// Whether a tensor is of a layer after the others: "model.layers.46..." of 46.
+bool is_after_layers(const Config& config, std::string_view name) {
+  return layer_of(name) >= config.n_layer;
+}
+
+/// Whether a tensor is of the layers that guess further tokens, of which config.json gives the
+/// number.
+bool is_draft(const Config& config, std::string_view name) {
+  if (name.starts_with("mtp.") || name.starts_with("model.mtp")) return true;
+  const int64_t il = layer_of(name);
+  return il >= config.n_layer && il < config.n_layer + config.mixture.n_draft_layers;
 }
 
 /// Whether a tensor belongs to a part that the text model does not use: one of a multimodal model's
@@ -52,10 +65,13 @@ bool is_of_another_part(const Config& config, std::string_view name) {
   const bool may_guess = config.linear.n_head > 0 || config.is_nemotron_h();
   if (may_guess && name.starts_with("mtp.")) return true;
   if (config.mapping->architecture == "glm4moe" && is_after_layers(config, name)) return true;
+  if (config.mixture.n_draft_layers > 0 && is_draft(config, name)) return true;
   if (!config.multimodal) return false;
   if (name.starts_with("model.")) name.remove_prefix(6);
   return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.") ||
          name.starts_with("visual.") || (config.is_llama4() && name.starts_with("vision_model.")) ||
+         (config.mapping->architecture == "step35" &&
+          (name.starts_with("vision_model.") || name.starts_with("vit_large_projector."))) ||
          ((config.is_gemma3n() || config.is_gemma4()) &&
           (name.starts_with("audio_tower.") || name.starts_with("embed_vision.") ||
            name.starts_with("embed_audio.")));
@@ -83,7 +99,7 @@ class Mapper {
     if (config_.size(Size::layer_input) > 0) add_layer_inputs();
     for (int64_t il = 0; il < config_.n_layer; ++il) {
       il_ = il;
-      const std::string prefix = fmt::format("{}layers.{}.", root, il);
+      const std::string prefix = fmt::format("{}{}.{}.", root, config_.mapping->layers, il);
       for (const auto& rows : {config_.mapping->layer, config_.mapping->ffn}) {
         for (const TensorRow& row : rows) add(row, prefix, fmt::format("blk.{}.", il));
       }
@@ -153,7 +169,8 @@ class Mapper {
     const bool single =
         joined.empty() || (!config_.mapping->experts.empty() &&
                            !by_name_.contains(prefix + std::string(joined[0].name)));
-    for (const TensorRow& row : joined) {
+    const bool transposed = !single && has_transposed_experts(prefix);
+    for (const TensorRow& row : transposed ? config_.mapping->transposed_experts : joined) {
       if (!single) add_joined(row, prefix, gguf_prefix);
     }
     if (!single) return;
@@ -163,6 +180,19 @@ class Mapper {
             fmt::format(".{}", e));
       }
     }
+  }
+
+  /// Whether the folder has [n_expert, n_in, n_out] where joined_experts say [n_expert, n_out,
+  /// n_in]. Where one of the matrices is square, another one tells.
+  bool has_transposed_experts(const std::string& prefix) const {
+    if (config_.mapping->transposed_experts.empty()) return false;
+    for (const TensorRow& row : config_.mapping->joined_experts) {
+      const int64_t n_out = config_.size(row.n_out), n_in = config_.size(row.n_in);
+      const auto at = by_name_.find(prefix + std::string(row.name));
+      if (at == by_name_.end() || n_out == n_in) continue;
+      return at->second->entry.shape == std::vector<int64_t>{config_.n_expert, n_in, n_out};
+    }
+    return false;
   }
 
   /// Matrices or vectors of all experts in one tensor.
@@ -207,7 +237,10 @@ class Mapper {
     const std::string name = prefix + std::string(row.name);
     const std::string gguf = gguf_prefix + std::string(row.gguf) + gguf_suffix;
     const std::string ending = row.whole_names ? "" : ".weight";
-    if (row.optional && !by_name_.contains(name + ending)) return;
+    const bool of_other_layers =
+        (row.n_out == Size::latent_gates || row.n_out == Size::linear_gates) &&
+        size(row.n_out) == 0;
+    if (of_other_layers || (row.optional && !by_name_.contains(name + ending))) return;
     const ShardTensor& weight = need(name + ending);
     std::vector<int64_t> shape;
     if (n_joined > 0) shape.push_back(n_joined);
@@ -233,6 +266,9 @@ class Mapper {
     // vectors of the folder that GGUF has as matrices
     const bool is_vector = actual.size() == 1 && shape.size() == 2;
     if (is_vector && actual[0] == shape[0] * shape[1]) actual = shape;
+    // matrices one below the other
+    const bool below = actual.size() == 2 && shape.size() == 3 && actual[1] == shape[2];
+    if (below && actual[0] == shape[0] * shape[1]) actual = shape;
     // a matrix of one row is a vector in GGUF
     if (actual.size() == 2 && actual[0] == 1 && shape.size() == 1) actual.erase(actual.begin());
     if (actual != shape) {
@@ -394,7 +430,12 @@ class Mapper {
   void add_rotation() {
     const RopeConfig& rope = config_.rope;
     if (config_.is_gemma4()) add_values("rope_freqs.weight", proportional_factors(config_));
-    if (rope.type == "llama3") add_values("rope_freqs.weight", llama3_factors(config_));
+    if (rope.type == "llama3") {
+      std::vector<float> factors = llama3_factors(config_);
+      // as many as layers with a window rotate pairs, of which others use the first half
+      if (config_.mapping->architecture == "step35") factors.resize(2 * factors.size(), 1.0f);
+      add_values("rope_freqs.weight", std::move(factors));
+    }
     if (rope.type == "longrope") {
       add_values("rope_factors_long.weight", rope.long_factors);
       add_values("rope_factors_short.weight", rope.short_factors);

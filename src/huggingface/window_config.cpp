@@ -6,9 +6,7 @@
 #include <string>
 
 namespace snapkv::huggingface {
-namespace {
 
-/// `layer_types` as text, one letter a layer: "sssssf"; empty where config.json has none.
 std::string layer_types(const JsonFields& c, const Config& config) {
   const Json* list = c.find("layer_types");
   if (list == nullptr) return "";
@@ -28,6 +26,8 @@ std::string layer_types(const JsonFields& c, const Config& config) {
   }
   return types;
 }
+
+namespace {
 
 void read_gemma3_windows(const JsonFields& c, Config& config) {
   config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 4096);
@@ -55,7 +55,8 @@ void read_gpt_oss_windows(const JsonFields& c, Config& config) {
   }
 }
 
-/// EXAONE 4 and Mellum 2: layers with windows are those of layer_types; the smaller models have none.
+/// EXAONE 4 and Mellum 2: layers with windows are those of layer_types; the smaller models have
+/// none.
 void read_exaone4_windows(const JsonFields& c, Config& config) {
   config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
   if (config.sliding_window == 0) return;

@@ -5,8 +5,10 @@
 // and the same formula for the weights.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include "snapkv/engine.h"
 #include "tests/support/gguf_writer.h"
@@ -69,6 +71,12 @@ TEST_P(HfOracleTest, LogProbabilities) {
   }
 }
 
+std::string name_of_case(const testing::TestParamInfo<std::string>& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Families, HfOracleTest,
     testing::Values("llama", "llama-bf16", "llama-f16", "llama-options", "llama3", "llama-linear",
@@ -85,11 +93,16 @@ INSTANTIATE_TEST_SUITE_P(
                     "granitehybrid-moe", "falcon_h1", "falcon_h1-norm", "nemotron_h",
                     "nemotron_h-moe", "nemotron_h-latent", "jamba", "jamba-moe", "kimi_linear",
                     "kimi_linear-q"),
-    [](const auto& test) {
-      std::string name = test.param;
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
+    name_of_case);
+
+INSTANTIATE_TEST_SUITE_P(Mixtures, HfOracleTest,
+                         testing::Values("deepseek_v3", "deepseek_v3-plain", "deepseek_v2",
+                                         "deepseek_v2-q", "glm4_moe_lite", "mistral4", "minimax_m2",
+                                         "qwen3vlmoe", "ernie4_5_moe", "hunyuan_moe", "dots1",
+                                         "exaone_moe", "hy_v3", "afmoe", "cohere2_moe",
+                                         "granite_swa", "granitemoe_swa", "mimo_v2_flash", "laguna",
+                                         "laguna-values", "bailing_hybrid", "dbrx", "step3p7"),
+                         name_of_case);
 
 }  // namespace
 }  // namespace snapkv::test

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#include "huggingface/latent_config.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "huggingface/mixture_config.h"
+#include "huggingface/rope_config.h"
+
+namespace snapkv::huggingface {
+namespace {
+
+constexpr int64_t kMostLatentWidth = 1 << 12, kMostLatentRank = 1 << 14;
+
+/// What a class takes where config.json says nothing.
+struct LatentDefaults {
+  int64_t n_shared = 1, n_dense = 0, n_group = 1, n_group_used = 1;
+  double scale = 1.0;
+  bool normalizes = true;
+};
+
+LatentDefaults defaults_of(const Config& config) {
+  if (config.class_name == "DeepseekV2ForCausalLM") return {.n_shared = 2, .normalizes = false};
+  if (config.class_name == "DeepseekV3ForCausalLM") {
+    return {.n_dense = 3, .n_group = 8, .n_group_used = 4, .scale = 2.5};
+  }
+  if (config.class_name == "Glm4MoeLiteForCausalLM") return {.n_dense = 1, .scale = 1.8};
+  return {};
+}
+
+/// Scores of experts, the rule by which a token chooses, and how their weights are made.
+void read_rule(const JsonFields& c, const LatentDefaults& otherwise, Config& config) {
+  const bool softmax =
+      config.class_name == "DeepseekV2ForCausalLM" || config.mapping->architecture == "mistral4";
+  config.sigmoid_scores = !softmax;
+  expect_text(c, "scoring_func", softmax ? "softmax" : "sigmoid");
+  if (config.class_name == "DeepseekV2ForCausalLM") {
+    expect_text(c, "topk_method", "greedy");  // which knows no groups
+  } else {
+    if (!softmax) expect_text(c, "topk_method", "noaux_tc");
+    read_expert_groups(c, {"n_group", otherwise.n_group}, {"topk_group", otherwise.n_group_used},
+                       config);
+  }
+  config.normalizes_experts = c.flag("norm_topk_prob", otherwise.normalizes);
+  if (config.class_name == "DeepseekV2ForCausalLM" && config.normalizes_experts) {
+    c.bad("norm_topk_prob", "is true, supported is false");  // transformers takes no notice of it
+  }
+  config.expert_scale = c.positive("routed_scaling_factor", otherwise.scale);
+}
+
+void read_latent_experts(const JsonFields& c, Config& config) {
+  const LatentDefaults otherwise = defaults_of(config);
+  read_expert_sizes(c,
+                    {.count = "n_routed_experts",
+                     .n_shared = "n_shared_experts",
+                     .n_dense = "first_k_dense_replace",
+                     .shared_otherwise = otherwise.n_shared,
+                     .dense_otherwise = otherwise.n_dense},
+                    config);
+  config.mixture.counts_shared = true;
+  read_rule(c, otherwise, config);
+}
+
+/// Queries of Mistral Small 4 grow with their position, as those of Llama 4 do.
+void read_query_growth(const JsonFields& c, Config& config) {
+  const auto rope = c.object("rope_parameters");
+  if (!rope || !rope->has("llama_4_scaling_beta")) {
+    c.bad("rope_parameters", "has no llama_4_scaling_beta");
+  }
+  config.mixture.temperature = rope->positive("llama_4_scaling_beta");
+  if (config.rope.original_context == 0) {
+    rope->bad("original_max_position_embeddings", "is missing");
+  }
+}
+
+}  // namespace
+
+void read_latent_sizes(const JsonFields& c, Config& config) {
+  LatentSizes& latent = config.latent;
+  latent.rank = c.integer("kv_lora_rank", 1, kMostLatentRank);
+  latent.q_rank = c.has("q_lora_rank") ? c.integer("q_lora_rank", 1, kMostLatentRank) : 0;
+  latent.n_own = c.integer("qk_nope_head_dim", 1, kMostLatentWidth);
+  latent.n_shared = c.integer("qk_rope_head_dim", 1, kMostLatentWidth);
+  latent.n_value = c.integer("v_head_dim", 1, kMostLatentWidth);
+}
+
+/// Scores grow by (1 + 0.1 m ln(factor))^2, m being mscale_all_dim, and rotated values by the ratio
+/// of this root for mscale to that for m. GGUF has m only, and the ratio is then taken to be 1; in
+/// files of mistral4, only if m is 1.
+void read_latent_growth(const JsonFields& rope, Config& config) {
+  const double growth = rope.positive("mscale_all_dim");
+  const double mscale = rope.positive("mscale");
+  const double expected = config.mapping->architecture == "mistral4" ? 1.0 : growth;
+  if (growth != expected) rope.bad("mscale_all_dim", "is {}, supported is {}", growth, expected);
+  if (mscale != expected) {
+    rope.bad("mscale", "is {}, supported is {}, as mscale_all_dim is", mscale, expected);
+  }
+  rope.expect("attention_factor", 1.0);
+  config.rope.scores_growth = growth;
+}
+
+void add_latent_keys(const Config& config, Keys& keys) {
+  const std::string prefix = std::string(config.mapping->architecture) + ".";
+  const LatentSizes& latent = config.latent;
+  keys.u32(prefix + "attention.kv_lora_rank", latent.rank);
+  if (latent.q_rank > 0) keys.u32(prefix + "attention.q_lora_rank", latent.q_rank);
+  keys.u32(prefix + "attention.key_length", latent.rank + latent.n_shared);
+  keys.u32(prefix + "attention.value_length", latent.rank);
+  keys.u32(prefix + "attention.key_length_mla", latent.n_key());
+  keys.u32(prefix + "attention.value_length_mla", latent.n_value);
+  keys.u32(prefix + "rope.dimension_count", latent.n_shared);
+}
+
+void read_deepseek(const JsonFields& c, Config& config) {
+  read_latent_sizes(c, config);
+  read_latent_experts(c, config);
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    if (c.flag(key, false)) c.bad(key, "is true, which is not supported");
+  }
+  if (!c.flag("rope_interleave", true)) {
+    c.bad("rope_interleave", "is false, supported is true: neighbouring values are rotated");
+  }
+  // of a share of the key, or of all of the part that heads share
+  const LatentSizes& latent = config.latent;
+  const bool mistral = config.mapping->architecture == "mistral4";
+  config.head_dim = mistral ? latent.n_key() : latent.n_shared;
+  config.may_rotate_part = mistral;
+  read_rope(c, config);
+  if (config.n_rot != latent.n_shared) {
+    c.bad("partial_rotary_factor",
+          "rotates {} values of a key, expected {}, as qk_rope_head_dim is", config.n_rot,
+          latent.n_shared);
+  }
+  if (mistral) read_query_growth(c, config);
+  // GGUF's keys of heads are those of the latent row, which all heads share
+  config.has_head_dim = false;
+  config.n_head_kv = 1;
+}
+
+void add_deepseek_keys(const Config& config, Keys& keys) {
+  const std::string prefix = std::string(config.mapping->architecture) + ".";
+  add_latent_keys(config, keys);
+  keys.u32(prefix + "attention.q_lora_rank", config.latent.q_rank);  // which llama.cpp needs
+  keys.u32(prefix + "vocab_size", config.n_vocab);
+  keys.u32(prefix + "leading_dense_block_count", config.n_dense_layers);
+  if (config.mixture.temperature > 0) {
+    keys.f32(prefix + "attention.temperature_scale", config.mixture.temperature);
+    keys.u32(prefix + "attention.temperature_length", config.rope.original_context);
+  }
+}
+
+}  // namespace snapkv::huggingface

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: MIT
+// Rows of the table in gguf_mappings.cpp: families with experts whose config.json is read by
+// functions of their own (latent_config.h, mixture_config.h).
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "huggingface/bailing_hybrid_config.h"
+#include "huggingface/dbrx_config.h"
+#include "huggingface/gguf_mapping.h"
+#include "huggingface/latent_config.h"
+#include "huggingface/mixture_config.h"
+#include "huggingface/step_config.h"
+
+namespace snapkv::huggingface {
+
+/// Neighbouring values are rotated in the folder too.
+inline constexpr TensorRow kLatentAttention[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::latent_q, Size::embd, Edit::none, true},
+    {"self_attn.q_a_proj", "attn_q_a", Size::latent_q_rank, Size::embd, Edit::none, true},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm", Size::latent_q_rank, Size::none, Edit::none, true},
+    {"self_attn.q_b_proj", "attn_q_b", Size::latent_q, Size::latent_q_rank, Edit::none, true},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", Size::latent_row, Size::embd},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", Size::latent_rank},
+    {"self_attn.kv_b_proj", "attn_k_b", Size::latent_heads, Size::latent_rank, Edit::head_keys},
+    {"self_attn.kv_b_proj", "attn_v_b", Size::latent_heads, Size::latent_rank, Edit::head_values},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::mixer_values},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+};
+
+/// Of a layer with experts, or a dense network.
+inline constexpr TensorRow kDeepseekFfn[] = {
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", Size::expert, Size::none, Edit::none,
+     true, true},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none,
+     true},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none,
+     true},
+};
+
+inline constexpr TensorRow kErnieMoeFfn[] = {
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias", Size::expert, Size::none,
+     Edit::none, true, true},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none,
+     true},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none,
+     true},
+};
+
+inline constexpr TensorRow kExaoneMoeFfn[] = {
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"mlp.e_score_correction_bias", "exp_probs_b.bias", Size::expert, Size::none, Edit::none, true,
+     true},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none,
+     true},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none,
+     true},
+};
+
+inline constexpr TensorRow kHy3Ffn[] = {
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"mlp.router.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"mlp.expert_bias", "exp_probs_b", Size::expert, Size::none, Edit::none, true, true},
+    {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"mlp.shared_mlp.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"mlp.shared_mlp.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none, true},
+};
+
+inline constexpr TensorRow kAfmoeLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.gate_proj", "attn_gate", Size::q, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim},
+    {"post_attention_layernorm", "post_attention_norm", Size::embd},
+    {"pre_mlp_layernorm", "ffn_norm", Size::embd},
+    {"post_mlp_layernorm", "post_ffw_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"mlp.router.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"mlp.expert_bias", "exp_probs_b.bias", Size::expert, Size::none, Edit::none, true, true},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none,
+     true},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none,
+     true},
+};
+
+/// With a norm for each head of queries and keys.
+inline constexpr TensorRow kNormedHeads[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+};
+
+/// Without. Neighbouring values are rotated in the folder too.
+inline constexpr TensorRow kPlainHeads[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+};
+
+/// Attention and the network read the same norm. Rotation as above.
+inline constexpr TensorRow kCohere2MoeHeads[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+};
+
+inline constexpr TensorRow kMinimaxLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::q},
+    {"self_attn.k_norm", "attn_k_norm", Size::kv},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"block_sparse_moe.gate", "ffn_gate_inp", Size::expert, Size::embd},
+    {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias", Size::expert, Size::none,
+     Edit::none, false, true},
+};
+
+inline constexpr TensorRow kHunyuanMoeLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.query_layernorm", "attn_q_norm", Size::head_dim},
+    {"self_attn.key_layernorm", "attn_k_norm", Size::head_dim},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate.wg", "ffn_gate_inp", Size::expert, Size::embd},
+    {"mlp.shared_mlp.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd},
+    {"mlp.shared_mlp.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd},
+    {"mlp.shared_mlp.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared},
+};
+
+inline constexpr TensorRow kGraniteSwaHeads[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd, Edit::permute_q},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::permute_k},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.sinks", "attn_sinks.weight", Size::head, Size::none, Edit::none, false, true},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+};
+
+inline constexpr TensorRow kGraniteSwaDense[] = {
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+/// GGUF has gate and up of the shared expert in one matrix, too.
+inline constexpr TensorRow kGraniteSwaMoe[] = {
+    {"block_sparse_moe.router", "ffn_gate_inp", Size::expert, Size::embd},
+    {"shared_mlp.input_linear", "ffn_up_shexp", Size::ff_shared_twice, Size::embd, Edit::none,
+     true},
+    {"shared_mlp.output_linear", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none, true},
+};
+
+inline constexpr TensorRow kGraniteSwaExperts[] = {
+    {"block_sparse_moe.experts.gate_up_proj", "ffn_gate", Size::ff_twice, Size::embd,
+     Edit::first_half, false, true},
+    {"block_sparse_moe.experts.gate_up_proj", "ffn_up", Size::ff_twice, Size::embd,
+     Edit::second_half, false, true},
+    {"block_sparse_moe.experts.down_proj", "ffn_down", Size::embd, Size::ff, Edit::none, false,
+     true},
+};
+
+inline constexpr TensorRow kMimo2Heads[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::values, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::attended},
+    {"self_attn.attention_sink_bias", "attn_sinks.weight", Size::head, Size::none, Edit::none, true,
+     true},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+};
+
+inline constexpr TensorRow kLagunaLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.g_proj", "attn_gate", Size::out_gates, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"mlp.experts.e_score_correction_bias", "exp_probs_b.bias", Size::expert, Size::none,
+     Edit::none, true, true},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none,
+     true},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none,
+     true},
+};
+
+/// Linear attention, or latent attention; experts, or a dense network.
+inline constexpr TensorRow kBailingHybridLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"attention.q_proj", "attn_q", Size::mixer_q, Size::embd, Edit::none, true},
+    {"attention.q_a_proj", "attn_q_a", Size::latent_q_rank, Size::embd, Edit::none, true},
+    {"attention.q_a_layernorm", "attn_q_a_norm", Size::latent_q_rank, Size::none, Edit::none, true},
+    {"attention.q_b_proj", "attn_q_b", Size::latent_q, Size::latent_q_rank, Edit::none, true},
+    {"attention.kv_a_proj_with_mqa", "attn_kv_a_mqa", Size::latent_row, Size::embd, Edit::none,
+     true},
+    {"attention.kv_a_layernorm", "attn_kv_a_norm", Size::latent_rank, Size::none, Edit::none, true},
+    {"attention.kv_b_proj", "attn_k_b", Size::latent_heads, Size::latent_rank, Edit::head_keys,
+     true},
+    {"attention.kv_b_proj", "attn_v_b", Size::latent_heads, Size::latent_rank, Edit::head_values,
+     true},
+    {"attention.g_proj", "attn_gate", Size::latent_gates, Size::embd},
+    {"attention.g_proj", "ssm_g_a", Size::linear_gates, Size::embd},
+    {"attention.dense", "attn_output", Size::embd, Size::mixer_values},
+    {"attention.k_proj", "attn_k", Size::linear_values, Size::embd, Edit::none, true},
+    {"attention.v_proj", "attn_v", Size::linear_values, Size::embd, Edit::none, true},
+    {"attention.q_conv1d", "ssm_conv1d_q", Size::linear_values, Size::kernel, Edit::taps, true},
+    {"attention.k_conv1d", "ssm_conv1d_k", Size::linear_values, Size::kernel, Edit::taps, true},
+    {"attention.v_conv1d", "ssm_conv1d_v", Size::linear_values, Size::kernel, Edit::taps, true},
+    {"attention.f_proj", "ssm_f_a", Size::linear_values, Size::embd, Edit::none, true},
+    {"attention.b_proj", "ssm_beta", Size::linear_head, Size::embd, Edit::none, true},
+    {"attention.A_log", "ssm_a", Size::linear_head, Size::one, Edit::growth_rate, true, true},
+    {"attention.dt_bias", "ssm_dt.bias", Size::linear_values, Size::none, Edit::none, true, true},
+    {"attention.o_norm", "ssm_norm", Size::linear_value, Size::none, Edit::none, true},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"mlp.gate.expert_bias", "exp_probs_b.bias", Size::expert, Size::none, Edit::none, true, true},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none,
+     true},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none,
+     true},
+};
+
+inline constexpr TensorRow kDbrxLayer[] = {
+    {"norm_attn_norm.norm_1", "attn_norm", Size::embd},
+    {"norm_attn_norm.attn.Wqkv", "attn_qkv", Size::qkv, Size::embd},
+    {"norm_attn_norm.attn.out_proj", "attn_output", Size::embd, Size::q},
+    {"norm_attn_norm.norm_2", "attn_output_norm", Size::embd},
+    {"ffn.router.layer", "ffn_gate_inp", Size::expert, Size::embd},
+};
+
+/// The last matrices are transposed.
+inline constexpr TensorRow kDbrxExperts[] = {
+    {"ffn.experts.mlp.w1", "ffn_gate", Size::ff, Size::embd, Edit::none, false, true},
+    {"ffn.experts.mlp.v1", "ffn_up", Size::ff, Size::embd, Edit::none, false, true},
+    {"ffn.experts.mlp.w2", "ffn_down_exps.weight", Size::ff, Size::embd, Edit::transposed, false,
+     true},
+};
+
+/// Norms compute with 1 + w.
+inline constexpr TensorRow kStepLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd, Size::none, Edit::add_one},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.g_proj", "attn_gate", Size::out_gates, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim, Size::none, Edit::add_one},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim, Size::none, Edit::add_one},
+    {"post_attention_layernorm", "ffn_norm", Size::embd, Size::none, Edit::add_one},
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"moe.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"moe.router_bias", "exp_probs_b.bias", Size::expert, Size::none, Edit::none, true, true},
+    {"share_expert.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"share_expert.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"share_expert.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none, true},
+};
+
+inline constexpr TensorRow kStepExperts[] = {
+    {"moe.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"moe.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"moe.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+/// joined_experts of Qwen 3 VL as they are published.
+inline constexpr TensorRow kTransposedExperts[] = {
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", Size::embd, Size::ff_twice,
+     Edit::gate_of_halves, false, true},
+    {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", Size::embd, Size::ff_twice,
+     Edit::up_of_halves, false, true},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", Size::ff, Size::embd, Edit::transposed, false,
+     true},
+};
+
+inline constexpr std::string_view kDeepseek[] = {"DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM",
+                                                 "Glm4MoeLiteForCausalLM"};
+inline constexpr std::string_view kMistral4[] = {"Mistral4ForCausalLM"};
+inline constexpr std::string_view kMinimaxM2[] = {"MiniMaxM2ForCausalLM"};
+inline constexpr std::string_view kQwen3VlMoe[] = {"Qwen3VLMoeForConditionalGeneration"};
+inline constexpr std::string_view kErnieMoe[] = {"Ernie4_5_MoeForCausalLM"};
+inline constexpr std::string_view kHunyuanMoe[] = {"HunYuanMoEV1ForCausalLM"};
+inline constexpr std::string_view kDots1[] = {"Dots1ForCausalLM"};
+inline constexpr std::string_view kExaoneMoe[] = {"ExaoneMoeForCausalLM", "ExaoneMoEForCausalLM"};
+inline constexpr std::string_view kHy3[] = {"HYV3ForCausalLM"};
+inline constexpr std::string_view kAfmoe[] = {"AfmoeForCausalLM"};
+inline constexpr std::string_view kCohere2Moe[] = {"Cohere2MoeForCausalLM"};
+inline constexpr std::string_view kGraniteSwa[] = {"GraniteSWAForCausalLM"};
+inline constexpr std::string_view kGraniteMoeSwa[] = {"GraniteMoeSWAForCausalLM"};
+inline constexpr std::string_view kBailingHybrid[] = {"BailingHybridForCausalLM",
+                                                      "BailingMoeV3ForCausalLM"};
+inline constexpr std::string_view kDbrx[] = {"DbrxForCausalLM"};
+inline constexpr std::string_view kMimo2[] = {"MiMoV2FlashForCausalLM"};
+inline constexpr std::string_view kStep[] = {"Step3p7ForConditionalGeneration",
+                                             "Step3p5ForCausalLM"};
+inline constexpr std::string_view kLaguna[] = {"LagunaForCausalLM"};
+
+/// `experts` and `joined_experts`: those of Qwen 3, `mixtral_experts`: Mixtral's, `qwen3moe`: Qwen
+/// 3's layers.
+constexpr auto mixture_mappings(std::span<const TensorRow> experts,
+                                std::span<const TensorRow> joined_experts,
+                                std::span<const TensorRow> mixtral_experts,
+                                std::span<const TensorRow> qwen3moe) {
+  return std::array{
+      GgufMapping{.architecture = "deepseek2",
+                  .classes = kDeepseek,
+                  .layer = kLatentAttention,
+                  .ffn = kDeepseekFfn,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_deepseek,
+                  .add_own_keys = add_deepseek_keys},
+      GgufMapping{.architecture = "mistral4",
+                  .classes = kMistral4,
+                  .layer = kLatentAttention,
+                  .ffn = kDeepseekFfn,
+                  .experts = experts,
+                  .joined_experts = joined_experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_deepseek,
+                  .add_own_keys = add_deepseek_keys},
+      GgufMapping{.architecture = "minimax-m2",
+                  .classes = kMinimaxM2,
+                  .layer = kMinimaxLayer,
+                  .experts = mixtral_experts,
+                  .expert_prefix = "block_sparse_moe.experts.",
+                  .rope_theta = 5e6,
+                  .read_own = read_minimax},
+      GgufMapping{.architecture = "qwen3vlmoe",
+                  .classes = kQwen3VlMoe,
+                  .layer = qwen3moe,
+                  .experts = experts,
+                  .joined_experts = joined_experts,
+                  .expert_prefix = "mlp.experts.",
+                  .rope_theta = 5e5,
+                  .transposed_experts = kTransposedExperts},
+      GgufMapping{.architecture = "ernie4_5-moe",
+                  .classes = kErnieMoe,
+                  .layer = kPlainHeads,
+                  .ffn = kErnieMoeFfn,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .ties_embeddings = true,
+                  .rope_theta = 5e5,
+                  .read_own = read_ernie_moe,
+                  .add_own_keys = add_ernie_moe_keys},
+      GgufMapping{.architecture = "hunyuan-moe",
+                  .classes = kHunyuanMoe,
+                  .layer = kHunyuanMoeLayer,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_hunyuan_moe,
+                  .add_own_keys = add_hunyuan_moe_keys},
+      GgufMapping{.architecture = "dots1",
+                  .classes = kDots1,
+                  .layer = kNormedHeads,
+                  .ffn = kDeepseekFfn,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_dots1},
+      GgufMapping{.architecture = "exaone-moe",
+                  .classes = kExaoneMoe,
+                  .layer = kNormedHeads,
+                  .ffn = kExaoneMoeFfn,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_exaone_moe,
+                  .add_own_keys = add_exaone_moe_keys},
+      GgufMapping{.architecture = "hy_v3",
+                  .classes = kHy3,
+                  .layer = kNormedHeads,
+                  .ffn = kHy3Ffn,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .rope_theta = 11158840.0,
+                  .read_own = read_hy3},
+      GgufMapping{.architecture = "afmoe",
+                  .classes = kAfmoe,
+                  .layer = kAfmoeLayer,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_afmoe},
+      GgufMapping{.architecture = "cohere2moe",
+                  .classes = kCohere2Moe,
+                  .layer = kCohere2MoeHeads,
+                  .ffn = kDeepseekFfn,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .ties_embeddings = true,
+                  .read_own = read_cohere2moe,
+                  .add_own_keys = add_cohere2moe_keys},
+      GgufMapping{.architecture = "granite_swa",
+                  .classes = kGraniteSwa,
+                  .layer = kGraniteSwaHeads,
+                  .ffn = kGraniteSwaDense,
+                  .ties_embeddings = true,
+                  .read_own = read_granite_swa,
+                  .add_own_keys = add_granite_swa_keys},
+      GgufMapping{.architecture = "granite_swa",
+                  .classes = kGraniteMoeSwa,
+                  .layer = kGraniteSwaHeads,
+                  .ffn = kGraniteSwaMoe,
+                  .joined_experts = kGraniteSwaExperts,
+                  .read_own = read_granite_swa,
+                  .add_own_keys = add_granite_swa_keys},
+      GgufMapping{.architecture = "bailingmoe3",
+                  .classes = kBailingHybrid,
+                  .layer = kBailingHybridLayer,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .embeddings = "word_embeddings",
+                  .rope_theta = 6e6,
+                  .read_own = read_bailing_hybrid,
+                  .add_own_keys = add_bailing_hybrid_keys},
+      GgufMapping{.architecture = "dbrx",
+                  .classes = kDbrx,
+                  .layer = kDbrxLayer,
+                  .joined_experts = kDbrxExperts,
+                  .root = "transformer",
+                  .embeddings = "wte",
+                  .norm = "transformer.norm_f",
+                  .layer_epsilon = true,
+                  .layers = "blocks",
+                  .read_own_sizes = read_dbrx_sizes,
+                  .read_own = read_dbrx},
+      GgufMapping{.architecture = "mimo2",
+                  .classes = kMimo2,
+                  .layer = kMimo2Heads,
+                  .ffn = kDeepseekFfn,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_mimo2,
+                  .add_own_keys = add_mimo2_keys},
+      GgufMapping{.architecture = "step35",
+                  .classes = kStep,
+                  .layer = kStepLayer,
+                  .joined_experts = kStepExperts,
+                  .norms = Edit::add_one,
+                  .read_own = read_step,
+                  .add_own_keys = add_step_keys},
+      GgufMapping{.architecture = "laguna",
+                  .classes = kLaguna,
+                  .layer = kLagunaLayer,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_laguna,
+                  .add_own_keys = add_laguna_keys},
+  };
+}
+
+}  // namespace snapkv::huggingface
