@@ -52,6 +52,7 @@ struct PackedWeight {
 enum class Activation {
   silu,       // x sigmoid(x)
   gelu_tanh,  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): GELU's usual approximation
+  gelu,       // x / 2 (1 + erf(x / sqrt(2))): GELU itself (arXiv 1606.08415)
   /// gpt-oss's SwiGLU, always with a factor y: g sigmoid(kClampedAlpha g) (clamp(y) + 1), where g
   /// is x or kClampedLimit if that is less, and clamp(y) lies within -kClampedLimit ...
   /// kClampedLimit.

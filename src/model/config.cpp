@@ -203,10 +203,16 @@ Activation read_activation(const MetadataReader& reader, const Family& family) {
   constexpr const char* kKey = "hidden_activation";
   if (!family.names_activation || !reader.has(kKey)) return family.activation;
   const std::string text = reader.text(kKey, "");
-  if (text == "silu") return Activation::silu;
-  if (text == "relu2") return Activation::relu_squared;
-  fail(ErrorCode::kBadModel, "{}: {} is \"{}\"; supported are \"silu\" and \"relu2\"",
-       reader.file().path(), reader.key(kKey), text);
+  if (family.gated) {
+    if (text == "silu") return Activation::silu;
+    if (text == "relu2") return Activation::relu_squared;
+  } else {
+    if (text == "gelu") return Activation::gelu;
+    if (text == "gelu_pytorch_tanh") return Activation::gelu_tanh;
+  }
+  fail(ErrorCode::kBadModel, "{}: {} is \"{}\"; supported are {}", reader.file().path(),
+       reader.key(kKey), text,
+       family.gated ? "\"silu\" and \"relu2\"" : "\"gelu\" and \"gelu_pytorch_tanh\"");
 }
 
 /// position_embd.weight holds a vector for each position that the model knows.

@@ -167,6 +167,7 @@ constexpr std::array kOthers = {
            .output_bias = Presence::required,
            .ffn_bias = Presence::required,
            .activation = Activation::gelu_tanh,
+           .names_activation = true,
            .gated = false,
            .rope = RopeLayout::neox},
 
@@ -206,6 +207,7 @@ constexpr std::array kOthers = {
            .output_bias = Presence::required,
            .ffn_bias = Presence::required,
            .activation = Activation::gelu_tanh,
+           .names_activation = true,
            .gated = false,
            .rotated = RotatedLayers::none},
 

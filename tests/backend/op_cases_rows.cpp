@@ -174,8 +174,8 @@ OpCases rope_cases() {
 // multiplies that error by |s|: this is negligible except where x e^-|s| is large.
 OpCases activate_cases() {
   OpCases cases;
-  constexpr const char* kNames[] = {"silu", "gelu_tanh", "clamped_swiglu", "sigmoid",
-                                    "relu_squared", "relu", "softplus"};
+  constexpr const char* kNames[] = {"silu",    "gelu_tanh",    "gelu", "clamped_swiglu",
+                                    "sigmoid", "relu_squared", "relu", "softplus"};
   const auto add = [&](Activation f, int64_t n, int64_t d, bool from_bf16, bool to_bf16,
                        bool has_factor) {
     const auto run_into = [=](const Place& at, bool in_place) -> Results {
@@ -205,9 +205,9 @@ OpCases activate_cases() {
                               : OpCase::Run());
     if (n * d > 1000) c.only_fast();
   };
-  for (const Activation f : {Activation::silu, Activation::gelu_tanh, Activation::clamped_swiglu,
-                             Activation::sigmoid, Activation::relu_squared, Activation::relu,
-                             Activation::softplus}) {
+  for (const Activation f :
+       {Activation::silu, Activation::gelu_tanh, Activation::gelu, Activation::clamped_swiglu,
+        Activation::sigmoid, Activation::relu_squared, Activation::relu, Activation::softplus}) {
     for (const int64_t n : {0, 1, 2, 9}) {
       for (const int64_t d : {1, 15, 32, 333, 1536, 8195}) {
         for (const int types : {0, 1, 2, 3}) add(f, n, d, types & 1, types & 2, true);

@@ -182,6 +182,8 @@ void expect_refused(const char* architecture, const std::string& key, T value,
 TEST(ModelTest, KeysOfSomeFamiliesAreChecked) {
   expect_refused("bitnet", "hidden_activation", std::string("gelu"),
                  {"bitnet.hidden_activation", "gelu", "relu2"});
+  expect_refused("gpt2", "hidden_activation", std::string("silu"),
+                 {"gpt2.hidden_activation", "silu", "gelu_pytorch_tanh"});
   expect_refused("qwen", "feed_forward_length", uint32_t{97}, {"qwen.feed_forward_length", "97"});
   expect_refused("hunyuan_vl", "rope.scaling.alpha", -1.0f, {"hunyuan_vl.rope.scaling.alpha"});
   expect_refused("olmo", "attention.clamp_kqv", -2.0f, {"olmo.attention.clamp_kqv", "-2"});

@@ -190,7 +190,8 @@ Grid element_grid(int64_t n) {
   return {dim3(std::min<int64_t>(blocks, 65536)), dim3(kElementThreads)};
 }
 
-// Every activation but the sigmoid itself and relu_squared is x sigmoid(s), see cpu/rowwise.cpp.
+// Every activation that has no line of its own, but the sigmoid itself, is x sigmoid(s), see
+// cpu/rowwise.cpp.
 template <Activation activation>
 __device__ __forceinline__ float activated(float x) {
   if constexpr (activation == Activation::relu_squared) return x < 0.0f ? 0.0f : x * x;
@@ -198,6 +199,7 @@ __device__ __forceinline__ float activated(float x) {
   if constexpr (activation == Activation::softplus) {
     return (x < 0.0f ? 0.0f : x) + log1pf(expf(-fabsf(x)));
   }
+  if constexpr (activation == Activation::gelu) return 0.5f * x * erfcf(-0.70710678f * x);
   float s = x;
   if constexpr (activation == Activation::gelu_tanh) {
     s = 1.5957691216f * x * (1.0f + 0.044715f * x * x);
@@ -433,9 +435,7 @@ namespace {
 /// f(In(), Out()) for these types, each f32 or bf16.
 template <typename F>
 void visit_types(DType in, DType out, F f) {
-  const auto with_in = [&](auto x) {
-    out == DType::bf16 ? f(x, __nv_bfloat16()) : f(x, float());
-  };
+  const auto with_in = [&](auto x) { out == DType::bf16 ? f(x, __nv_bfloat16()) : f(x, float()); };
   in == DType::bf16 ? with_in(__nv_bfloat16()) : with_in(float());
 }
 
@@ -480,6 +480,8 @@ void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor
       return activate_types<Activation::silu>(ctx, x, factor, out);
     case Activation::gelu_tanh:
       return activate_types<Activation::gelu_tanh>(ctx, x, factor, out);
+    case Activation::gelu:
+      return activate_types<Activation::gelu>(ctx, x, factor, out);
     case Activation::clamped_swiglu:
       return activate_types<Activation::clamped_swiglu>(ctx, x, factor, out);
     case Activation::sigmoid:

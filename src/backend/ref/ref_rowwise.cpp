@@ -154,6 +154,8 @@ double activated(Activation activation, double x) {
       const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
       return 0.5 * x * (1.0 + std::tanh(inner));
     }
+    case Activation::gelu:
+      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
     case Activation::clamped_swiglu: {
       const double g = std::min<double>(x, kClampedLimit);
       return g / (1.0 + std::exp(-static_cast<double>(kClampedAlpha) * g));

@@ -171,9 +171,25 @@ void rope_neox_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
   }
 }
 
-// Every activation but the sigmoid itself, softplus, relu and relu_squared is x sigmoid(s): s = x
-// for silu, kClampedAlpha x for clamped_swiglu (where x is limited first), and for gelu_tanh
-// s = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y).
+// x / 2 (1 + erf(x / sqrt(2))), as x - tail or -tail: tail is |x| / 2 erfc(|x| / sqrt(2)). With z
+// the argument of erfc and t = 1 / (1 + z / 2), erfc(z) is t exp(-z^2 + P(t)), a Chebyshev fit of
+// which (Press et al., Numerical Recipes) is relatively exact to 1.2e-7.
+HWY_INLINE VF exact_gelu(F32 d, VF x) {
+  constexpr float kFit[] = {0.17087277f,  -0.82215223f, 1.48851587f, -1.13520398f, 0.27886807f,
+                            -0.18628806f, 0.09678418f,  0.37409196f, 1.00002368f,  -1.26551223f};
+  const VF a = hn::Abs(x), half = hn::Mul(a, hn::Set(d, 0.5f));
+  const VF one = hn::Set(d, 1.0f);
+  const VF t = hn::Div(one, hn::MulAdd(a, hn::Set(d, 0.5f * 0.70710678f), one));
+  VF p = hn::Set(d, kFit[0]);
+  for (int i = 1; i < 10; ++i) p = hn::MulAdd(p, t, hn::Set(d, kFit[i]));
+  const VF erfc = hn::Mul(t, hn::Exp(d, hn::NegMulAdd(a, half, p)));
+  const VF tail = hn::IfThenElse(hn::Gt(a, hn::Set(d, 100.0f)), hn::Zero(d), hn::Mul(half, erfc));
+  return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(x, tail), hn::Neg(tail));
+}
+
+// Every activation but the sigmoid itself, gelu, softplus, relu and relu_squared is x sigmoid(s): s
+// = x for silu, kClampedAlpha x for clamped_swiglu (where x is limited first), and for gelu_tanh s
+// = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y).
 template <Activation activation>
 HWY_INLINE VF activated(F32 d, VF x) {
   if constexpr (activation == Activation::relu_squared) {
@@ -186,6 +202,7 @@ HWY_INLINE VF activated(F32 d, VF x) {
     const VF positive = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
     return hn::Add(positive, hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(x)))));
   }
+  if constexpr (activation == Activation::gelu) return exact_gelu(d, x);
   VF s = x;
   if constexpr (activation == Activation::gelu_tanh) {
     const VF cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), hn::Set(d, 1.0f));
@@ -253,6 +270,9 @@ void silu_row(const void* x, const void* factor, DType from, int64_t n, void* ou
 }
 void gelu_tanh_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
   activate_row<Activation::gelu_tanh>(x, factor, from, n, out, to);
+}
+void gelu_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::gelu>(x, factor, from, n, out, to);
 }
 void clamped_swiglu_row(const void* x, const void* factor, DType from, int64_t n, void* out,
                         DType to) {
@@ -322,6 +342,7 @@ HWY_EXPORT(rope_norm_head);
 HWY_EXPORT(rope_neox_head);
 HWY_EXPORT(silu_row);
 HWY_EXPORT(gelu_tanh_row);
+HWY_EXPORT(gelu_row);
 HWY_EXPORT(clamped_swiglu_row);
 HWY_EXPORT(sigmoid_row);
 HWY_EXPORT(relu_squared_row);
@@ -337,6 +358,8 @@ auto row_of(Activation activation) {
       return HWY_DYNAMIC_DISPATCH(silu_row);
     case Activation::gelu_tanh:
       return HWY_DYNAMIC_DISPATCH(gelu_tanh_row);
+    case Activation::gelu:
+      return HWY_DYNAMIC_DISPATCH(gelu_row);
     case Activation::clamped_swiglu:
       return HWY_DYNAMIC_DISPATCH(clamped_swiglu_row);
     case Activation::sigmoid:
