@@ -235,6 +235,88 @@ CASES = {
         "moe", "linear_attention", "full_attention", "linear_attention", "moe"], n_routed_experts=6,
         num_experts_per_tok=2, moe_intermediate_size=64, moe_shared_expert_intermediate_size=96,
         routed_scaling_factor=1.5),
+    "gemma": case("GemmaConfig", head_dim=32),
+    "gemma-bf16": case("GemmaConfig", dtype="bfloat16", max_shard_size="300KB", num_key_value_heads=1, hidden_act="gelu"),
+    # attention and logits are capped, and prompts of 81 tokens are longer than the windows
+    "gemma2": case("Gemma2Config", head_dim=32, query_pre_attn_scalar=32, sliding_window=16, attn_logit_softcapping=2.0,
+                   final_logit_softcapping=3.0),
+    "smollm3": case("SmolLM3Config", num_hidden_layers=5, tie_word_embeddings=True),
+    "granite": case("GraniteConfig", attention_multiplier=0.4, embedding_multiplier=3.0, residual_multiplier=0.5,
+                    logits_scaling=2.0, attention_bias=True, mlp_bias=True),
+    "olmo2": case("Olmo2Config"),
+    "olmo3": case("Olmo3Config", num_hidden_layers=5, sliding_window=16, rope_parameters=dict(
+        full_attention=dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=64),
+        sliding_attention=dict(rope_type="default", rope_theta=10000.0))),
+    "cohere": case("CohereConfig", logit_scale=0.5),
+    "cohere-norm": case("CohereConfig", dtype="bfloat16", max_shard_size="300KB", use_qk_norm=True),
+    "cohere2": case("Cohere2Config", num_hidden_layers=5, sliding_window=16, logit_scale=0.5),
+    "ministral3": case("Ministral3Config", head_dim=32, rope_parameters=dict(
+        rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=32, beta_fast=32.0,
+        beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5)),
+    "mistral3-picture": case(
+        "Mistral3Config", model_class="Mistral3ForConditionalGeneration", tie_word_embeddings=False,
+        text_config={**SIZES, "model_type": "mistral", "head_dim": 32, "sliding_window": None},
+        vision_config=dict(model_type="pixtral", num_hidden_layers=1, hidden_size=32, intermediate_size=32,
+                           num_attention_heads=2, head_dim=16, image_size=28, patch_size=14)),
+    "ministral3-picture": case(
+        "Mistral3Config", model_class="Mistral3ForConditionalGeneration", tie_word_embeddings=True,
+        text_config={**SIZES, "model_type": "ministral3", "head_dim": 32, "tie_word_embeddings": True, "rope_parameters": dict(
+            rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=64, mscale=1.0,
+            mscale_all_dim=0.5, llama_4_scaling_beta=0.3)},
+        vision_config=dict(model_type="pixtral", num_hidden_layers=1, hidden_size=32, intermediate_size=32,
+                           num_attention_heads=2, head_dim=16, image_size=28, patch_size=14)),
+    "ministral": case("MinistralConfig", head_dim=16, sliding_window=16, layer_types=["sliding_attention", "full_attention"] * 2),
+    "cwm": case("CwmConfig", head_dim=32, sliding_window=16, rope_parameters=dict(
+        rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+        original_max_position_embeddings=64)),
+    "starcoder2": case("Starcoder2Config", sliding_window=24),
+    "stablelm": case("StableLmConfig", use_qkv_bias=True),
+    "stablelm-parallel": case("StableLmConfig", dtype="bfloat16", max_shard_size="300KB", use_parallel_residual=True,
+                              qk_layernorm=True, partial_rotary_factor=0.5),
+    "phi": case("PhiConfig", num_key_value_heads=4),
+    "gpt2": case("GPT2Config", n_inner=160),
+    "gpt2-gelu": case("GPT2Config", dtype="bfloat16", max_shard_size="300KB", activation_function="gelu"),
+    "gpt_neox": case("GPTNeoXConfig"),
+    "gpt_neox-serial": case("GPTNeoXConfig", dtype="bfloat16", max_shard_size="300KB", use_parallel_residual=False,
+                            hidden_act="gelu_fast", rope_parameters=dict(
+                                rope_type="default", rope_theta=1000.0, partial_rotary_factor=1.0)),
+    "falcon": case("FalconConfig"),
+    "falcon-40b": case("FalconConfig", new_decoder_architecture=True, num_kv_heads=2, ffn_hidden_size=160),
+    "falcon-11b": case("FalconConfig", dtype="bfloat16", max_shard_size="300KB", new_decoder_architecture=True, num_kv_heads=2,
+                       num_ln_in_parallel_attn=1, tie_word_embeddings=False),
+    "falcon-heads": case("FalconConfig", multi_query=False),
+    "gpt_bigcode": case("GPTBigCodeConfig", n_inner=160),
+    "gpt_bigcode-heads": case("GPTBigCodeConfig", multi_query=False),
+    "nemotron": case("NemotronConfig"),
+    "arcee": case("ArceeConfig", **rope(rope_type="yarn", factor=4.0, mscale=1.0, original_max_position_embeddings=64)),
+    "apertus": case("ApertusConfig", rope_parameters=dict(
+        rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+        original_max_position_embeddings=64)),
+    "bitnet": case("BitNetConfig", tie_word_embeddings=True),
+    "bitnet-silu": case("BitNetConfig", tie_word_embeddings=True, hidden_act="silu"),
+    "paddleocr": case("PaddleOCRVLConfig", model_class="PaddleOCRVLForConditionalGeneration", tie_word_embeddings=False, text_config={
+        **SIZES, "head_dim": 32, "tie_word_embeddings": False, "rope_parameters": dict(
+            rope_type="default", rope_theta=10000.0, mrope_section=[4, 6, 6])},
+        vision_config=dict(num_hidden_layers=1, hidden_size=32, intermediate_size=32, num_attention_heads=2, image_size=28,
+                           patch_size=14)),
+    "hunyuan_vl": case("HunYuanVLConfig", model_class="HunYuanVLForConditionalGeneration", text_config={
+        **SIZES, "head_dim": 32, "rope_parameters": dict(
+            rope_type="dynamic", rope_theta=10000.0, alpha=50.0, factor=1.0, mrope_section=[4, 4, 4, 4])},
+        vision_config=dict(hidden_size=32, intermediate_size=32, num_attention_heads=2, num_hidden_layers=1, out_hidden_size=64,
+                           text_hidden_size=64, patch_size=14, max_image_size=56)),
+    "glm4v": case("Glm4vConfig", model_class="Glm4vForConditionalGeneration", tie_word_embeddings=False, text_config={
+        **SIZES, "head_dim": 16, "rope_parameters": dict(
+            rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5, mrope_section=[2, 1, 1])},
+        vision_config=dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64, image_size=28, patch_size=14)),
+    "glm46v": case("Glm46VConfig", model_class="Glm46VForConditionalGeneration", tie_word_embeddings=False, text_config={
+        **SIZES, "model_type": "glm4v_text", "head_dim": 16, "rope_parameters": dict(
+            rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5, mrope_section=[1, 1, 2])},
+        vision_config=dict(model_type="glm4v_vision", depth=1, hidden_size=32, intermediate_size=32, num_heads=2,
+                           out_hidden_size=64, image_size=28, patch_size=14)),
+    "glm": case("GlmConfig", head_dim=16),
+    "exaone": case("ExaoneConfig", rope_parameters=dict(
+        rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+        original_max_position_embeddings=64)),
     "nemotron_h-latent": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[
         "linear_attention", "moe", "full_attention"], n_routed_experts=6, num_experts_per_tok=2, n_group=2, topk_group=1,
         moe_intermediate_size=64, moe_shared_expert_intermediate_size=96, moe_latent_size=32),
@@ -270,6 +352,12 @@ CASES |= {
                           mlp_layer_types=["dense", "sparse", "sparse", "sparse"]),
     "mistral4": case("Mistral4Config", model_class="Mistral4ForCausalLM", **{**DEEPSEEK, "n_shared_experts": 1}, q_lora_rank=24,
                      n_group=1, topk_group=1, rope_parameters=yarn(1.0, llama_4_scaling_beta=0.3)),
+    "mistral4-picture": case(
+        "Mistral3Config", model_class="Mistral3ForConditionalGeneration", tie_word_embeddings=False, text_config={
+            **SIZES, **DEEPSEEK, "model_type": "mistral4", "n_shared_experts": 1, "q_lora_rank": 24, "n_group": 1, "topk_group": 1,
+            "rope_parameters": yarn(1.0, llama_4_scaling_beta=0.3)},
+        vision_config=dict(model_type="pixtral", num_hidden_layers=1, hidden_size=32, intermediate_size=32,
+                           num_attention_heads=2, head_dim=16, image_size=28, patch_size=14)),
     "minimax_m2": case("MiniMaxM2Config", head_dim=32, num_local_experts=6, num_experts_per_tok=2, intermediate_size=64,
                        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)),
     "qwen3vlmoe": case("Qwen3VLMoeConfig", model_class="Qwen3VLMoeForConditionalGeneration", text_config={
@@ -368,7 +456,8 @@ def values(name, shape, one_plus):
     """The weights of one tensor; one_plus: norms compute with 1 + w, but for those of linear attention."""
     x = normal(name, int(np.prod(shape)))
     if name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight", "layer_scalar", ".scale", "per_expert_scale",
-                      "transformer.norm_f.weight")):
+                      "ln_1.weight", "ln_2.weight", "ln_f.weight", "ln_attn.weight", "ln_mlp.weight",
+                      "transformer.norm_f.weight")) or "norm.norms." in name:
         x = x * np.float32(0.2) + np.float32(0 if one_plus and "linear_attn" not in name else 1)
     else:
         x = x * np.float32(0.12)
@@ -389,7 +478,8 @@ def make_folder(spec, folder):
     model_class = getattr(transformers, spec["model_class"])
     automatic = model_class is transformers.AutoModelForCausalLM
     model = model_class.from_config(config) if automatic else model_class(config)
-    one_plus = spec["config_class"].startswith(("Gemma3Text", "Qwen3_5", "Qwen3Next", "Step3p7"))
+    one_plus = spec["config_class"].startswith(
+        ("GemmaConfig", "Gemma2Config", "Gemma3Text", "NemotronConfig", "Qwen3_5", "Qwen3Next", "Step3p7"))
     model.to(getattr(torch, spec["dtype"])).save_pretrained(folder, max_shard_size=spec["max_shard_size"])
     for path in folder.glob("*.safetensors"):  # the names of files, which models may have under others
         with safe_open(path, framework="pt") as f:

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "huggingface/dense_config.h"
 #include "huggingface/falcon_h1_config.h"
 #include "huggingface/gemma3n_config.h"
 #include "huggingface/gemma4_config.h"
@@ -35,19 +36,32 @@ std::string supported_classes() {
   return names;
 }
 
+/// The class by whose mapping a folder of the class `name` is read.
+std::string class_of_layers(const JsonFields& root, const std::string& name) {
+  // transformers computes EXAONE 3 by Llama's class and saves it under the published names
+  const bool exaone = root.text("model_type", "") == "exaone";
+  if (exaone && name == "LlamaForCausalLM") return "ExaoneForCausalLM";
+  if (name != "Mistral3ForConditionalGeneration") return name;
+  // Mistral Small 3 and 4 and Ministral 3, which have different text models
+  const auto text = root.object("text_config");
+  const bool mistral4 = text && text->text("model_type", "") == "mistral4";
+  return mistral4 ? "Mistral4ForCausalLM" : name;
+}
+
 void find_mapping(const JsonFields& root, Config& config) {
   const Json* list = root.find("architectures");
   if (list == nullptr) root.bad("architectures", "is missing");
   if (!list->is_array() || list->size() != 1 || !(*list)[0].is_string()) {
     root.bad("architectures", "is {}, expected an array of one text", shown(*list));
   }
-  config.class_name = (*list)[0].get<std::string>();
+  const auto name = (*list)[0].get<std::string>();
+  config.class_name = class_of_layers(root, name);
   for (const GgufMapping& mapping : gguf_mappings()) {
     const auto& classes = mapping.classes;
     if (std::find(classes.begin(), classes.end(), config.class_name) == classes.end()) continue;
     if (!has_layers_of(mapping, root)) continue;
     config.mapping = &mapping;
-    config.multimodal = config.class_name.ends_with("ForConditionalGeneration");
+    config.multimodal = name.ends_with("ForConditionalGeneration");
     return;
   }
   root.bad("architectures", "is [\"{}\"], which is not supported; supported are {}",
@@ -70,7 +84,8 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
   }
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
     const bool routed = std::string_view(key) == "n_routed_experts";
-    if (config.mapping->read_own != nullptr) continue;  // which names them as it likes
+    const bool own = config.mapping->read_own != nullptr && config.mapping->dense == nullptr;
+    if (own) continue;  // which names them as it likes
     if (has_experts && routed == (config.mapping->architecture == "glm4moe")) continue;
     if (config.is_nemotron_h() || config.is_jamba())
       continue;  // there even if no layer has experts
@@ -303,148 +318,27 @@ void check_gemma3(const JsonFields& c, const Config& config) {
 
 }  // namespace
 
-int64_t Config::size(Size which) const {
-  switch (which) {
-    case Size::none:
-      return 0;
-    case Size::one:
-      return 1;
-    case Size::layer_input:
-      return gemma4.n_layer_input + gemma3n.n_layer_input;  // one of them is 0
-    case Size::layer_inputs:
-      return n_layer * size(Size::layer_input);
-    case Size::streams:
-      return gemma3n.n_streams;
-    case Size::streams_squared:
-      return gemma3n.n_streams * gemma3n.n_streams;
-    case Size::low_rank:
-      return gemma3n.rank;
-    case Size::embd:
-      return n_embd;
-    case Size::embd_thrice:
-      return 3 * n_embd;
-    case Size::kernel:
-      return conv_kernel;
-    case Size::ff:
-      return n_ff;
-    case Size::ff_dense:
-      return n_ff_dense;
-    case Size::ff_shared:
-      return n_ff_shared;
-    case Size::ff_shared_twice:
-      return 2 * n_ff_shared;
-    case Size::ff_twice:
-      return 2 * n_ff;
-    case Size::head:
-      return n_head;
-    case Size::head_dim:
-      return head_dim;
-    case Size::q:
-      return n_head * head_dim;
-    case Size::kv:
-      return n_head_kv * head_dim;
-    case Size::values:
-      return n_head_kv * (mixture.value_dim > 0 ? mixture.value_dim : head_dim);
-    case Size::attended:
-      return n_head * (mixture.value_dim > 0 ? mixture.value_dim : head_dim);
-    case Size::out_gates:
-      return mixture.gates_values ? n_head * head_dim : n_head;
-    case Size::qkv:
-      return (n_head + 2 * n_head_kv) * head_dim;
-    case Size::vocab:
-      return n_vocab;
-    case Size::expert:
-      return n_expert;
-    case Size::q_and_gate:
-      return 2 * n_head * head_dim;
-    case Size::linear_head:
-      return linear.n_head;
-    case Size::linear_head_twice:
-      return 2 * linear.n_head;
-    case Size::linear_value:
-      return linear.d_v;
-    case Size::linear_values:
-      return linear.n_values();
-    case Size::linear_qkv:
-      return linear.n_qkv();
-    case Size::linear_qkv_and_gate:
-      return linear.n_qkv() + linear.n_values();
-    case Size::scan_in:
-      return mamba2.n_values() + mamba2.n_xbc() + mamba2.n_head;
-    case Size::scan_values:
-      return mamba2.n_values();
-    case Size::scan_xbc:
-      return mamba2.n_xbc();
-    case Size::scan_head:
-      return mamba2.n_head;
-    case Size::scan_group:
-      return mamba2.n_group;
-    case Size::scan_group_values:
-      return mamba2.n_values() / mamba2.n_group;
-    case Size::mamba_channels:
-      return jamba.n_channel;
-    case Size::mamba_channels_twice:
-      return 2 * jamba.n_channel;
-    case Size::mamba_state:
-      return jamba.d_state;
-    case Size::mamba_rank:
-      return jamba.step_rank;
-    case Size::mamba_inputs:
-      return jamba.step_rank + 2 * jamba.d_state;
-    case Size::latent:
-      return n_latent > 0 ? n_latent : n_embd;
-    case Size::latent_rank:
-      return latent.rank;
-    case Size::latent_q_rank:
-      return latent.q_rank;
-    case Size::latent_row:
-      return latent.rank + latent.n_shared;
-    case Size::latent_heads:
-      return n_head * (latent.n_own + latent.n_value);
-    case Size::latent_q:
-    case Size::mixer_q:
-      return n_head * latent.n_key();
-    case Size::mixer_values:
-      return n_head * latent.n_value;
-    case Size::latent_gates:
-      return n_head;
-    case Size::linear_gates:
-      return linear.n_values();
-  }
-  return 0;
-}
-
-int64_t Config::size(Size which, int64_t il) const {
-  if (which == Size::ff && !gemma3n.n_ff.empty()) return gemma3n.n_ff[il];
-  if (!mixture.n_head.empty() || !mixture.n_head_kv.empty()) return mixture_size(*this, which, il);
-  if (which == Size::latent_gates) return has_attention[il] ? size(which) : 0;
-  if (which == Size::linear_gates) return has_attention[il] ? 0 : size(which);
-  const bool of_mixer = which == Size::mixer_q || which == Size::mixer_values;
-  if (of_mixer && !has_attention.empty() && !has_attention[il]) return linear.n_values();
-  if (gemma4.head_dim_full == 0) return size(which);
-  const bool windowed = has_window[il];
-  const int64_t n = windowed ? head_dim : gemma4.head_dim_full;
-  if (which == Size::head_dim) return n;
-  if (which == Size::q) return n_head * n;
-  if (which == Size::kv) return (windowed ? n_head_kv : gemma4.n_head_kv_full) * n;
-  const bool wide = gemma4.wide && il >= n_layer - gemma4.n_shared;
-  return which == Size::ff_dense && wide ? 2 * n_ff_dense : size(which);
-}
-
 Config read_config(const JsonFields& root) {
   Config config;
   find_mapping(root, config);
   const auto nested = config.multimodal ? root.object("text_config") : std::nullopt;
-  // folders of Qwen 2 VL have the text model's fields among the others
-  const bool flat = config.mapping->architecture == "qwen2vl";
+  // folders of Qwen 2 VL and some others have the text model's fields among the others
+  const bool flat = config.mapping->architecture == "qwen2vl" ||
+                    (config.mapping->dense != nullptr && config.mapping->dense->may_be_flat);
   if (config.multimodal && !nested && !flat) root.bad("text_config", "is missing");
   const JsonFields c = nested ? *nested : root;
   const GgufMapping& mapping = *config.mapping;
   refuse_unsupported(root, c, config);
-  const std::string activation = c.text(mapping.activation_key, mapping.activation);
+  const std::string_view activation_key =
+      mapping.dense == nullptr
+          ? mapping.activation_key
+          : present_key(c, mapping.activation_key, mapping.dense->older_activation_key);
+  const std::string activation = c.text(activation_key, mapping.activation);
   const bool is_silu = activation == "swish" && mapping.activation == "silu";
-  if (activation != mapping.activation && !is_silu) {
-    c.bad(mapping.activation_key, "is \"{}\", supported is \"{}\"", printable(activation),
+  const bool known = mapping.dense != nullptr ? set_activation(activation, config)
+                                              : activation == mapping.activation || is_silu;
+  if (!known) {
+    c.bad(activation_key, "is \"{}\", supported is \"{}\"", printable(activation),
           mapping.activation);
   }
   if (mapping.read_own_sizes != nullptr) {
@@ -460,8 +354,7 @@ Config read_config(const JsonFields& root) {
   if (config.is_gemma3n()) read_gemma3n_layers(c, config);
   if (config.is_gemma4()) read_gemma4_layers(c, config);
   if (mapping.architecture == "lfm2") read_lfm2_width(c, config);
-  if (mapping.architecture == "granitemoe" || mapping.architecture == "granite_swa" ||
-      config.is_granite_hybrid()) {
+  if (mapping.architecture.starts_with("granite")) {
     read_granite_scales(c, config);
   }
   if (mapping.architecture == "olmoe" && c.has("clip_qkv")) {
@@ -476,6 +369,7 @@ Config read_config(const JsonFields& root) {
   }
   config.ties_embeddings =
       root.flag("tie_word_embeddings", c.flag("tie_word_embeddings", mapping.ties_embeddings));
+  if (mapping.dense != nullptr) check_dense_output(c, config);
   return config;
 }
 
@@ -558,7 +452,7 @@ void add_config_keys(const Config& config, Keys& keys) {
 
   if (config.is_kimi_linear()) {
     add_kimi_linear_keys(config, keys);
-  } else {
+  } else if (has_rotation(config)) {
     add_rope_keys(config, keys);
   }
   if (config.is_gemma3n()) add_gemma3n_keys(config, keys);

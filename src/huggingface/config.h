@@ -27,7 +27,7 @@ struct RopeConfig {
   double beta_fast = 32, beta_slow = 1;              // yarn
   bool truncate = true;         // yarn: whether the pairs that turn so often are whole ones
   double attention_factor = 1;  // longrope: scales the scores of contexts beyond the original
-  double scores_growth = 0;     // yarn with latent attention: mscale_all_dim
+  double log_multiplier = 0;    // yarn: of the logarithm of factor; 0: not given
   std::vector<float> short_factors, long_factors;  // longrope: [n_rot / 2]
 };
 
@@ -90,7 +90,6 @@ struct MixtureConfig {
   int64_t value_dim = 0;                   // of a head; 0: as keys
   double value_scale = 0;                  // of what attention gives; 0: not given
   bool gates_values = false;  // what attention gives has a gate for each value, not for each head
-  double temperature = 0;     // by which queries grow with their position; 0: they don't
   std::vector<bool> is_rotated;  // [n_layer], or empty: all layers are
   double decay_floor = 0;        // of linear attention: the least logarithm of a decay
   /// [n_layer], or empty: of gates of experts, and of other networks. 0: none.
@@ -105,6 +104,17 @@ struct FalconFactors {
   std::array<double, 2> network = {1, 1};  // gate, down
   double mixer_in = 1, mixer_out = 1;
   std::array<double, 5> mixer_parts = {1, 1, 1, 1, 1};  // gates, x, B, C, steps
+};
+
+/// Of the classes in dense_mappings.h.
+struct DenseConfig {
+  bool qk_norm = false;
+  bool parallel = false;         // whether attention and feed-forward network stand side by side
+  bool two_norms = false;        // whether these then have a norm each
+  double logit_factor = 0;       // of the logits; 0: not given
+  double attention_softcap = 0;  // of scores; 0: none
+  double alpha = 0;              // that stretches the rotation's base; 0: none
+  std::string activation;        // as GGUF names it
 };
 
 struct Config {
@@ -128,6 +138,7 @@ struct Config {
   bool has_head_dim = false;  // whether config.json gives it
   double norm_eps = 0;
   RopeConfig rope;
+  double query_growth = 0;      // of queries beyond the original context; 0: they don't grow
   double rope_theta_local = 0;  // for gemma3's layers with a window
   int64_t sliding_window = 0;   // tokens that a layer with a window sees; 0: no layer has one
   /// [n_layer]; if empty, all layers have a window, or those of the family's fixed pattern.
@@ -146,6 +157,7 @@ struct Config {
   JambaSizes jamba;
   FalconFactors factors;
   Llama4Config llama4;
+  DenseConfig dense;
   MixtureConfig mixture;
   /// [n_layer] letters, where each layer is one part: M a mixer of Mamba-2, * attention, - a dense
   /// network, E experts. Else empty.
@@ -171,6 +183,8 @@ struct Config {
   }
   /// Dense or with experts.
   bool is_phi() const { return mapping->architecture == "phi3" || is_phimoe(); }
+  /// Whether models of this class have the tensor.
+  bool has(const TensorRow& row) const;
   bool is_phimoe() const { return mapping->architecture == "phimoe"; }
   bool is_gemma3n() const { return mapping->architecture == "gemma3n"; }
   bool is_gemma4() const { return mapping->architecture == "gemma4"; }

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "format/ggml_types.h"
+#include "huggingface/dense_config.h"
 #include "huggingface/falcon_h1_config.h"
 #include "huggingface/vocabulary.h"
 
@@ -242,6 +243,9 @@ Folder open_folder(const std::string& path, const ReadOptions& options) {
   folder.tensors = map_tensors(folder.config, folder.shards, path);
   Keys keys;
   add_config_keys(folder.config, keys);
+  if (folder.config.mapping->architecture == "apertus") {
+    add_xielu_keys(folder.config, folder.shards, path, keys);
+  }
   keys.text("general.name", name_of(path));
   add_vocabulary_keys(path, root, folder.config, keys);
   add_template_keys(path, keys);

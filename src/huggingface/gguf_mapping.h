@@ -24,7 +24,8 @@ enum class Size {
   ff_shared,  // of the expert that every token passes
   ff_shared_twice,
   ff_twice,
-  head,  // number of heads of queries
+  head,     // number of heads of queries
+  head_kv,  // of keys and values
   head_dim,
   q,
   kv,
@@ -35,6 +36,7 @@ enum class Size {
   vocab,
   expert,
   kernel,
+  context,  // positions that have a vector
   q_and_gate,
   layer_input,   // of what a token gives each layer
   layer_inputs,  // all layers'
@@ -90,7 +92,7 @@ enum class Edit {
   grouped_qkv,     // takes queries, keys and values from in_proj_qkvz, which has the queries, keys,
                    // values and gates of one head of keys after another
   grouped_gate,    // takes the gates from there
-  transposed,      // of several matrices
+  transposed,      // each matrix of one or several; not their biases
   gate_of_halves,  // takes the rows of gates from transposed matrices where those of up follow
   up_of_halves,    // the others
   gate_of_pairs,   // takes the rows of gates from transposed matrices where rows of gate and up
@@ -102,6 +104,9 @@ enum class Edit {
   taps,         // GGUF's shape has a dimension of 1 before the last one
   first_half,   // takes the first half of the rows
   second_half,
+  head_groups,  // has the rows of all queries, then of all keys, then of all values, where the
+                // folder has those of one head of keys after another: queries, key, value
+  stacked,      // has in one tensor what the folder has in one for each row: NAME.0, NAME.1 ...
 };
 
 /// Which of Falcon-H1's factors the folder's class multiplies a matrix's results with. GGUF has
@@ -119,6 +124,17 @@ enum class Factor {
   mixer_out,
 };
 
+/// What config.json says of the models that have a tensor (DenseConfig).
+enum class When {
+  always,
+  qk_norm,
+  one_after_another,  // the feed-forward network does not stand beside attention
+  one_norm,           // both read the same
+  two_norms,
+};
+
+struct DenseTraits;
+
 /// One tensor, or a pair of weight and bias.
 struct TensorRow {
   std::string_view name;  // without ".weight" and, in a layer, without "model.layers.N."
@@ -129,6 +145,7 @@ struct TensorRow {
   bool optional = false;     // also of tensors that only some layers have; loading checks which
   bool whole_names = false;  // whose names have no ".weight" added, in GGUF as in the folder
   Factor factor = Factor::none;
+  When when = When::always;
 };
 
 struct GgufMapping {
@@ -149,10 +166,12 @@ struct GgufMapping {
   bool ties_embeddings = false;  // where config.json does not say
   std::string_view activation = "silu";  // of the feed-forward network
   std::string_view activation_key = "hidden_act";
-  std::string_view layers = "layers";  // of the layers' names, between root and number
-  double rope_theta = 1e4;             // base of the rotation, where config.json does not say
+  std::string_view layers = "layers";   // of the layers' names, between root and number
+  std::string_view output = "lm_head";  // the matrix of the logits, or lm_head
+  double rope_theta = 1e4;              // base of the rotation, where config.json does not say
   /// `joined_experts` as some folders have them instead: [n_expert, n_in, n_out].
   std::span<const TensorRow> transposed_experts = {};
+  const DenseTraits* dense = nullptr;  // of the classes in dense_mappings.h
   /// Reads the sizes, where config.json gives them other names than most do.
   void (*read_own_sizes)(const JsonFields& c, Config& config) = nullptr;
   /// Reads what config.json says of experts, rotation and windows in its own way, after the sizes

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "huggingface/dense_mappings.h"
 #include "huggingface/gguf_mapping.h"
 #include "huggingface/jamba_mappings.h"
 #include "huggingface/mamba2_mappings.h"
@@ -396,14 +397,16 @@ constexpr auto kMappings = [] {
                                        kJoinedExperts, kMixtralExperts);
   constexpr auto kMixtures =
       mixture_mappings(kQwenExperts, kJoinedExperts, kMixtralExperts, kQwen3MoeLayer);
+  constexpr auto kDense = dense_mappings(kLlamaLayer, kQwen2Layer);
   std::array<GgufMapping, kFirst.size() + kMore.size() + kMixtures.size() + kMamba2Mappings.size() +
-                              kJambaMappings.size()>
+                              kJambaMappings.size() + kDense.size()>
       all;
   auto end = std::copy(kFirst.begin(), kFirst.end(), all.begin());
   end = std::copy(kMore.begin(), kMore.end(), end);
   end = std::copy(kMixtures.begin(), kMixtures.end(), end);
   end = std::copy(kMamba2Mappings.begin(), kMamba2Mappings.end(), end);
-  std::copy(kJambaMappings.begin(), kJambaMappings.end(), end);
+  end = std::copy(kJambaMappings.begin(), kJambaMappings.end(), end);
+  std::copy(kDense.begin(), kDense.end(), end);
   return all;
 }();
 

@@ -62,18 +62,6 @@ void read_latent_experts(const JsonFields& c, Config& config) {
   read_rule(c, otherwise, config);
 }
 
-/// Queries of Mistral Small 4 grow with their position, as those of Llama 4 do.
-void read_query_growth(const JsonFields& c, Config& config) {
-  const auto rope = c.object("rope_parameters");
-  if (!rope || !rope->has("llama_4_scaling_beta")) {
-    c.bad("rope_parameters", "has no llama_4_scaling_beta");
-  }
-  config.mixture.temperature = rope->positive("llama_4_scaling_beta");
-  if (config.rope.original_context == 0) {
-    rope->bad("original_max_position_embeddings", "is missing");
-  }
-}
-
 }  // namespace
 
 void read_latent_sizes(const JsonFields& c, Config& config) {
@@ -97,7 +85,7 @@ void read_latent_growth(const JsonFields& rope, Config& config) {
     rope.bad("mscale", "is {}, supported is {}, as mscale_all_dim is", mscale, expected);
   }
   rope.expect("attention_factor", 1.0);
-  config.rope.scores_growth = growth;
+  config.rope.log_multiplier = 0.1 * growth;  // as files with latent attention have it
 }
 
 void add_latent_keys(const Config& config, Keys& keys) {
@@ -144,8 +132,8 @@ void add_deepseek_keys(const Config& config, Keys& keys) {
   keys.u32(prefix + "attention.q_lora_rank", config.latent.q_rank);  // which llama.cpp needs
   keys.u32(prefix + "vocab_size", config.n_vocab);
   keys.u32(prefix + "leading_dense_block_count", config.n_dense_layers);
-  if (config.mixture.temperature > 0) {
-    keys.f32(prefix + "attention.temperature_scale", config.mixture.temperature);
+  if (config.query_growth > 0) {
+    keys.f32(prefix + "attention.temperature_scale", config.query_growth);
     keys.u32(prefix + "attention.temperature_length", config.rope.original_context);
   }
 }

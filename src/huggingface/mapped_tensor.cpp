@@ -33,6 +33,14 @@ int64_t grouped_row(const LinearHeads& heads, int64_t i, bool is_gate) {
   return in_part / heads.d_k * n_group + is_key * heads.d_k + in_part % heads.d_k;
 }
 
+/// Head h of all queries, keys and values, in groups of a key's head: queries, key, value.
+int64_t grouped_head(int64_t h, int64_t n_head, int64_t n_head_kv) {
+  const int64_t n_shared = n_head / n_head_kv, n_group = n_shared + 2;
+  if (h < n_head) return h / n_shared * n_group + h % n_shared;
+  if (h < n_head + n_head_kv) return (h - n_head) * n_group + n_shared;
+  return (h - n_head - n_head_kv) * n_group + n_shared + 1;
+}
+
 }  // namespace
 
 int64_t MappedTensor::row_values() const {
@@ -56,6 +64,7 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
     case Edit::add_one:
     case Edit::growth_rate:
     case Edit::taps:
+    case Edit::stacked:
       return i * n + j;
     case Edit::permute_q:
     case Edit::permute_k:
@@ -65,6 +74,8 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
       return value_row(i) * n + j;
     case Edit::value_columns:
       return i * n + heads.source_head(j / heads.d_v) * heads.d_v + j % heads.d_v;
+    case Edit::head_groups:
+      return (grouped_head(i / head_dim, n_head, n_head_kv) * head_dim + i % head_dim) * n + j;
     case Edit::grouped_qkv:
     case Edit::grouped_gate:
       return grouped_row(heads, i, edit == Edit::grouped_gate) * n + j;

@@ -66,8 +66,9 @@ struct MappedTensor {
   /// `values`, as they are stored.
   Tensor tensor;
   Edit edit = Edit::none;
-  int64_t head_dim = 0;  // for permute_q and permute_k
-  LinearHeads heads;     // for edits of linear attention
+  int64_t head_dim = 0;               // for permute_q and permute_k
+  int64_t n_head = 0, n_head_kv = 0;  // for head_groups
+  LinearHeads heads;                  // for edits of linear attention
   Strides strides;
   std::vector<RowFactor> factors;  // if any, of all rows
   /// The tensor of scales beside a source of MXFP4's numbers; else nullptr. `tensor` then has

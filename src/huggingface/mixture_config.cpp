@@ -54,7 +54,7 @@ bool any_window(const Config& config) {
 
 /// The windows that layer_types names. `otherwise`: the length, where config.json does not say.
 void read_named_windows(const JsonFields& c, int64_t otherwise, Config& config) {
-  const std::string types = layer_types(c, config);
+  const std::string types = read_layer_types(c, config);
   if (types.empty()) c.bad("layer_types", "is missing");
   config.sliding_window = c.integer("sliding_window", 1, kMaxContext, otherwise);
   for (const char type : types) config.has_window.push_back(type == 's');
@@ -343,7 +343,7 @@ void read_dots1(const JsonFields& c, Config& config) {
                     config);
   config.mixture.counts_shared = true;
   read_sigmoid_rule(c, "routed_scaling_factor", 1.0, false, config);
-  const std::string types = layer_types(c, config);
+  const std::string types = read_layer_types(c, config);
   const bool by_number = types.empty() && c.has("sliding_window") &&
                          c.integer("max_window_layers", 0, 4096, 62) < config.n_layer;
   if (by_number || types.find('s') != std::string::npos) {

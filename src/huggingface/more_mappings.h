@@ -275,7 +275,8 @@ inline constexpr TensorRow kJais2Layer[] = {
 inline constexpr std::string_view kOlmo[] = {"OlmoForCausalLM"};
 inline constexpr std::string_view kJais2[] = {"Jais2ForCausalLM"};
 inline constexpr std::string_view kMellum[] = {"MellumForCausalLM"};
-inline constexpr std::string_view kGlm4[] = {"Glm4ForCausalLM"};
+inline constexpr std::string_view kGlm4[] = {"Glm4ForCausalLM", "Glm4vForConditionalGeneration",
+                                             "Glm46VForConditionalGeneration"};
 inline constexpr std::string_view kGlm4Moe[] = {"Glm4MoeForCausalLM"};
 inline constexpr std::string_view kKimiLinear[] = {"KimiLinearForCausalLM"};
 inline constexpr std::string_view kLlama4[] = {"Llama4ForCausalLM",

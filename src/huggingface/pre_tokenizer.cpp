@@ -18,6 +18,10 @@ std::string step_text(const JsonFields& step) {
   if (type == "Digits") {
     return step.flag("individual_digits", false) ? "each digit" : "runs of digits";
   }
+  if (type == "Punctuation") {
+    const std::string behavior = step.text("behavior", "Isolated");
+    return behavior == "Contiguous" ? "runs of punctuation" : "punctuation, " + behavior;
+  }
   if (type == "Split") {
     const auto pattern = step.object("pattern");
     const std::string regex = pattern ? pattern->text("Regex", "") : "";
@@ -90,6 +94,7 @@ const std::vector<Known>& known() {
       {"deepseek-v3", {kDeepseekNumbers, kDeepseekCjk, kDeepseekWords, kBytes}},
       {"smollm", {"each digit", "ByteLevel"}},
       {"gpt-2", {"ByteLevel"}},
+      {"falcon", {"runs of punctuation", "ByteLevel", "runs of digits", "split [0-9][0-9][0-9]"}},
   };
   return all;
 }

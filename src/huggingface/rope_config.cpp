@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "huggingface/dense_config.h"
+#include "huggingface/dense_traits.h"
 #include "huggingface/latent_config.h"
 #include "huggingface/linear_attention_config.h"
 #include "huggingface/window_config.h"
@@ -75,12 +77,25 @@ void read_longrope(const JsonFields& rope, Config& config) {
   }
 }
 
+/// Ministral 3's YaRN multiplies scores by no more than what two multipliers differ by.
+void read_magnitude(const JsonFields& rope, Config& config) {
+  const double multiplier = rope.positive("mscale"), of_all = rope.positive("mscale_all_dim");
+  if (multiplier != of_all && multiplier != 1) {
+    rope.bad("mscale", "is {}, supported are 1 and {}, as mscale_all_dim is", multiplier, of_all);
+  }
+  config.rope.log_multiplier = multiplier == of_all ? 1 : of_all;
+  const double log_factor = 0.1 * std::log(config.rope.factor);
+  rope.expect("attention_factor", (1 + log_factor) / (1 + config.rope.log_multiplier * log_factor));
+}
+
 void read_scaling(const JsonFields& rope, Config& config) {
   const std::string_view architecture = config.mapping->architecture;
   RopeConfig& r = config.rope;
   r.type = rope.text("rope_type", rope.text("type", "default"));
   if (r.type == "su") r.type = "longrope";
-  if (r.type == "mrope" && config.is_qwen_vl()) r.type = "default";  // by its mrope_section
+  const DenseTraits* const dense = config.mapping->dense;
+  const bool has_sections = config.is_qwen_vl() || (dense != nullptr && dense->has_sections);
+  if (r.type == "mrope" && has_sections) r.type = "default";  // by its mrope_section
   r.theta = rope.positive("rope_theta", r.theta);
   const int64_t original = r.original_context;  // beside these parameters
   r.original_context = rope.integer("original_max_position_embeddings", 1, kMaxContext, original);
@@ -93,6 +108,10 @@ void read_scaling(const JsonFields& rope, Config& config) {
     // of Hunyuan, a fixed stretch of the base
     const auto n = static_cast<double>(config.head_dim);
     r.theta *= std::pow(rope.positive("alpha"), n / (n - 2));
+    r.type = "default";
+  }
+  if (config.mapping->architecture == "hunyuan_vl" && (r.type == "dynamic" || r.type == "xdrope")) {
+    config.dense.alpha = rope.positive("alpha");  // the same, which GGUF has as a key
     r.type = "default";
   }
   if (r.type == "default") return;
@@ -117,10 +136,12 @@ void read_scaling(const JsonFields& rope, Config& config) {
     r.truncate = rope.flag("truncate", true);
     if (config.latent.rank > 0) {
       read_latent_growth(rope, config);
+    } else if (architecture == "mistral3" && rope.has("mscale") && rope.has("mscale_all_dim")) {
+      read_magnitude(rope, config);
     } else {
       rope.expect("attention_factor", 0.1 * std::log(r.factor) + 1);
-      if (rope.has("mscale") || rope.has("mscale_all_dim")) {
-        rope.bad("mscale", "is there, which is not supported");
+      if (rope.has("mscale") && rope.has("mscale_all_dim")) {  // one alone changes nothing
+        rope.bad("mscale", "is there, beside mscale_all_dim, which is not supported");
       }
     }
   } else if (r.type == "proportional" && architecture == "gemma4") {
@@ -138,20 +159,27 @@ void read_scaling(const JsonFields& rope, Config& config) {
 void read_rope(const JsonFields& c, Config& config) {
   const bool gemma =
       config.mapping->architecture == "gemma3" || config.is_gemma3n() || config.is_gemma4();
-  const double partial = c.positive("partial_rotary_factor", config.has_linear_attention() ? 0.25
-                                                             : config.is_gemma4()          ? 0.25
-                                                             : config.is_glm4()            ? 0.5
-                                                                                           : 1.0);
+  const DenseTraits* const dense = config.mapping->dense;
+  const ConfigNames names = dense != nullptr ? dense->names : ConfigNames();
+  const ConfigNames older = dense != nullptr ? dense->older_names : ConfigNames();
+  const double partial = c.positive(present_key(c, names.rotated_share, older.rotated_share),
+                                    dense != nullptr                ? dense->rotated_share
+                                    : config.has_linear_attention() ? 0.25
+                                    : config.is_gemma4()            ? 0.25
+                                    : config.is_glm4()              ? 0.5
+                                                                    : 1.0);
   const bool lfm2 = config.is_lfm2();
   const bool gpt_oss = config.mapping->architecture == "gpt-oss";
-  config.rope.theta = c.positive("rope_theta", gemma || lfm2 || config.is_phimoe() ? 1e6
-                                               : config.is_llama4()                ? 5e5
-                                               : gpt_oss                           ? 150000
-                                                         : config.mapping->rope_theta);
+  config.rope.theta =
+      c.positive(present_key(c, names.theta, older.theta), gemma || lfm2 || config.is_phimoe() ? 1e6
+                                                           : config.is_llama4()                ? 5e5
+                                                           : gpt_oss ? 150000
+                                                                     : config.mapping->rope_theta);
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
   config.rope.original_context = c.integer("original_max_position_embeddings", 1, kMaxContext, 0);
   auto rope = c.object(c.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
-  if (!rope && gpt_oss) c.bad("rope_parameters", "is missing");
+  if (!rope && (gpt_oss || (dense != nullptr && dense->needs_rope)))
+    c.bad("rope_parameters", "is missing");
   if (rope && rope->has("full_attention")) {  // one set of parameters for each kind of layer
     if (const auto local = rope->object("sliding_attention")) {
       if (const std::string type = local->text("rope_type", "default"); type != "default") {
@@ -182,8 +210,19 @@ void read_rope(const JsonFields& c, Config& config) {
       !config.has_linear_attention() && !config.is_glm4() && !config.may_rotate_part) {
     c.bad("partial_rotary_factor", "is {}, supported is 1", share);
   }
-  if (config.is_qwen35() || config.is_qwen_vl()) read_rope_sections(rope, config);
+  const bool has_sections =
+      config.is_qwen35() || config.is_qwen_vl() || (dense != nullptr && dense->has_sections);
+  if (has_sections) read_rope_sections(rope, config);
   if (rope) read_scaling(*rope, config);
+}
+
+void read_query_growth(const JsonFields& c, Config& config) {
+  const auto rope = c.object(c.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  if (!rope) c.bad("rope_parameters", "is missing");
+  config.query_growth = rope->positive("llama_4_scaling_beta");
+  if (config.rope.original_context == 0) {
+    rope->bad("original_max_position_embeddings", "is missing");
+  }
 }
 
 void add_rope_keys(const Config& config, Keys& keys) {
@@ -195,7 +234,7 @@ void add_rope_keys(const Config& config, Keys& keys) {
   }
   if (!config.rope_sections.empty()) {
     std::vector<int64_t> sections = config.rope_sections;
-    sections.push_back(0);
+    if (sections.size() == 3) sections.push_back(0);
     keys.i32s(key("rope.dimension_sections"), std::move(sections));
   }
   const RopeConfig& rope = config.rope;
@@ -211,8 +250,8 @@ void add_rope_keys(const Config& config, Keys& keys) {
     keys.f32(key("rope.scaling.yarn_beta_fast"), rope.beta_fast);
     keys.f32(key("rope.scaling.yarn_beta_slow"), rope.beta_slow);
     if (!rope.truncate) keys.flag("snapkv.rope.yarn_truncate", false);
-    if (rope.scores_growth > 0) {
-      keys.f32(key("rope.scaling.yarn_log_multiplier"), 0.1 * rope.scores_growth);
+    if (rope.log_multiplier > 0) {
+      keys.f32(key("rope.scaling.yarn_log_multiplier"), rope.log_multiplier);
     }
   }
   if (rope.type == "yarn" || config.is_phi()) {

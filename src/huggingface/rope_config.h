@@ -9,7 +9,11 @@ namespace snapkv::huggingface {
 /// Reads Config::n_rot, rope and rope_theta_local.
 void read_rope(const JsonFields& c, Config& config);
 
-/// The keys of all this.
+/// Reads Config::query_growth of Mistral's models, whose queries grow with their position as those
+/// of Llama 4 do. After read_rope.
+void read_query_growth(const JsonFields& c, Config& config);
+
+/// The keys of the rotation.
 void add_rope_keys(const Config& config, Keys& keys);
 
 }  // namespace snapkv::huggingface

@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "format/block_types.h"
 #include "format/byte_reader.h"
+#include "format/quantize.h"
+#include "huggingface/dense_traits.h"
 #include "huggingface/falcon_h1_config.h"
 #include "huggingface/gemma4_config.h"
 
@@ -68,6 +70,11 @@ bool is_of_another_part(const Config& config, std::string_view name) {
   if (config.mixture.n_draft_layers > 0 && is_draft(config, name)) return true;
   if (!config.multimodal) return false;
   if (name.starts_with("model.")) name.remove_prefix(6);
+  if (config.mapping->dense != nullptr) {
+    for (const std::string_view part : config.mapping->dense->other_parts) {
+      if (name.starts_with(part)) return true;
+    }
+  }
   return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.") ||
          name.starts_with("visual.") || (config.is_llama4() && name.starts_with("vision_model.")) ||
          (config.mapping->architecture == "step35" &&
@@ -84,6 +91,7 @@ class Mapper {
     for (const ShardTensor& t : shards.tensors) {
       by_name_[config.multimodal ? without_wrapper(t.entry.name) : t.entry.name] = &t;
     }
+    if (config.mapping->dense != nullptr && config.mapping->dense->may_lack_root) add_root();
   }
 
   std::vector<MappedTensor> run() {
@@ -95,6 +103,7 @@ class Mapper {
     } else {
       add(embeddings, root, "");
     }
+    add_positions(root);
     add_rotation();
     if (config_.size(Size::layer_input) > 0) add_layer_inputs();
     for (int64_t il = 0; il < config_.n_layer; ++il) {
@@ -107,6 +116,7 @@ class Mapper {
       const bool has_experts = config_.n_expert > 0 && config_.has_experts_in(il);
       if (has_experts) add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
+      ignore_buffers(prefix);
     }
     if (!config_.mapping->norm.empty()) {
       add({config_.mapping->norm, config_.mapping->gguf_norm, Size::embd, Size::none,
@@ -119,6 +129,33 @@ class Mapper {
   }
 
  private:
+  /// Begins all names as transformers' classes do, if none begins so: "h.0.ln_1.weight" becomes
+  /// "transformer.h.0.ln_1.weight".
+  void add_root() {
+    const std::string root = std::string(config_.mapping->root) + ".";
+    std::unordered_map<std::string, const ShardTensor*> renamed;
+    for (const auto& [name, t] : by_name_) {
+      if (name.starts_with(root)) return;
+      renamed[name.starts_with("lm_head.") ? name : root + name] = t;
+    }
+    by_name_ = std::move(renamed);
+  }
+
+  /// Learned vectors of positions.
+  void add_positions(const std::string& root) {
+    const DenseTraits* const traits = config_.mapping->dense;
+    if (traits == nullptr || traits->positions.empty()) return;
+    add({traits->positions, "position_embd", Size::context, Size::embd}, root, "");
+  }
+
+  /// Uses tensors that say nothing: masks, angles, and numbers that are keys in GGUF.
+  void ignore_buffers(const std::string& prefix) {
+    if (config_.mapping->dense == nullptr) return;
+    for (const std::string_view name : config_.mapping->dense->buffers) {
+      find(prefix + std::string(name));
+    }
+  }
+
   /// The tensor must be there exactly if config.json says so.
   void check_mixer_norm(const std::string& name) {
     if (config_.mamba2.normed) {
@@ -130,13 +167,17 @@ class Mapper {
 
   void add_output(TensorRow embeddings, const std::string& root) {
     const FalconFactors& f = config_.factors;
+    std::string_view name = config_.mapping->output;
+    if (!by_name_.contains(std::string(name) + ".weight")) name = "lm_head";
     if (!config_.ties_embeddings) {
-      TensorRow output = {"lm_head", "output", Size::vocab, Size::embd};
+      TensorRow output = {name, "output", Size::vocab, Size::embd};
       output.factor = Factor::logits;
       return add(output, "", "");
     }
-    check_copy(root + std::string(config_.mapping->embeddings) + ".weight", "lm_head.weight");
-    if (f.embeddings == f.logits) return;
+    check_copy(root + std::string(config_.mapping->embeddings) + ".weight",
+               std::string(name) + ".weight");
+    const DenseTraits* const traits = config_.mapping->dense;
+    if (f.embeddings == f.logits && (traits == nullptr || !traits->needs_output)) return;
     embeddings.gguf = "output";
     embeddings.factor = Factor::logits;
     add(embeddings, root, "");
@@ -234,6 +275,8 @@ class Mapper {
   /// The weight of a row, and its bias where there is one; or n_joined weights in one tensor.
   void add(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix,
            const std::string& gguf_suffix = "", int64_t n_joined = 0) {
+    if (!config_.has(row)) return;
+    if (row.edit == Edit::stacked) return add_stacked(row, prefix, gguf_prefix);
     const std::string name = prefix + std::string(row.name);
     const std::string gguf = gguf_prefix + std::string(row.gguf) + gguf_suffix;
     const std::string ending = row.whole_names ? "" : ".weight";
@@ -251,9 +294,28 @@ class Mapper {
     const bool is_norm = row.n_in == Size::none;
     if ((is_norm && !config_.mapping->layer_norms) || n_joined > 0) return;
     const ShardTensor* const bias = is_norm ? &need(name + ".bias") : find(name + ".bias");
-    if (bias != nullptr) {
-      add_source(*bias, gguf + ".bias", {size(row.n_out)}, row.edit);
+    if (bias == nullptr) return;
+    const bool transposed = row.edit == Edit::transposed;
+    const bool unedited = transposed || row.edit == Edit::add_one;
+    add_source(*bias, gguf + ".bias", {size(transposed ? row.n_in : row.n_out)},
+               unedited ? Edit::none : row.edit);
+  }
+
+  /// Vectors of a folder that are rows of one tensor in GGUF.
+  void add_stacked(const TensorRow& row, const std::string& prefix,
+                   const std::string& gguf_prefix) {
+    const int64_t n_rows = size(row.n_out), n_cols = size(row.n_in);
+    MappedTensor m;
+    m.name = fmt::format("{}{}.weight", gguf_prefix, row.gguf);
+    for (int64_t i = 0; i < n_rows; ++i) {
+      const ShardTensor& t = need(fmt::format("{}{}.{}.weight", prefix, row.name, i));
+      const Tensor from = checked_view(t, {n_cols});
+      m.values.resize((i + 1) * n_cols);
+      widen(static_cast<const std::byte*>(from.data), from.dtype, n_cols,
+            m.values.data() + i * n_cols);
     }
+    m.tensor = Tensor(m.values.data(), DType::f32, {n_rows, n_cols});
+    mapped_.push_back(std::move(m));
   }
 
   /// The source's tensor, if it has this shape and a type that can be used.
@@ -288,6 +350,9 @@ class Mapper {
     m.name = std::move(gguf);
     m.source = &t;
     m.head_dim = config_.head_dim;
+    m.n_head = config_.n_head;
+    m.n_head_kv = config_.n_head_kv;
+    if (edit == Edit::head_groups && m.n_head_kv == 1) edit = Edit::none;  // one group: the same
     m.heads = config_.linear;
     if (edit == Edit::first_half || edit == Edit::second_half) {
       m.tensor = half_of(all, edit);
@@ -320,6 +385,7 @@ class Mapper {
     if (edit == Edit::taps) return {shape[0], 1, shape[1]};
     if (of_pairs) shape.back() /= 2;
     if ((of_pairs || edit == Edit::transposed) && shape.size() == 3) std::swap(shape[1], shape[2]);
+    if (edit == Edit::transposed && shape.size() == 2) std::swap(shape[0], shape[1]);
     return shape;
   }
 
@@ -344,6 +410,9 @@ class Mapper {
               .row = 1,
               .column = n,
               .start = edit == Edit::up_of_halves ? n / 2 : 0};
+    }
+    if (edit == Edit::transposed && shape.size() == 2) {
+      return {.n_rows = n, .row = 1, .column = n};
     }
     const int64_t start = edit == Edit::up_of_pairs ? 1 : 0;
     const int64_t step = edit == Edit::transposed ? 1 : 2;

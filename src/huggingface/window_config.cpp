@@ -7,7 +7,7 @@
 
 namespace snapkv::huggingface {
 
-std::string layer_types(const JsonFields& c, const Config& config) {
+std::string read_layer_types(const JsonFields& c, const Config& config) {
   const Json* list = c.find("layer_types");
   if (list == nullptr) return "";
   if (!list->is_array() || std::ssize(*list) != config.n_layer) {
@@ -34,7 +34,7 @@ void read_gemma3_windows(const JsonFields& c, Config& config) {
   if (const int64_t period = c.integer("sliding_window_pattern", 0, 4096, 6); period != 6) {
     c.bad("sliding_window_pattern", "is {}, supported is 6", period);
   }
-  const std::string types = layer_types(c, config);
+  const std::string types = read_layer_types(c, config);
   for (size_t il = 0; il < types.size(); ++il) {
     if ((types[il] == 'f') != (il % 6 == 5)) {
       c.bad("layer_types", "has {} as layer {}; supported is full_attention as every sixth one",
@@ -46,7 +46,7 @@ void read_gemma3_windows(const JsonFields& c, Config& config) {
 /// All layers but every second one have a window.
 void read_gpt_oss_windows(const JsonFields& c, Config& config) {
   config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 128);
-  const std::string types = layer_types(c, config);
+  const std::string types = read_layer_types(c, config);
   for (size_t il = 0; il < types.size(); ++il) {
     if ((types[il] == 'f') != (il % 2 == 1)) {
       c.bad("layer_types", "has {} as layer {}; supported is full_attention as every second one",
@@ -60,7 +60,7 @@ void read_gpt_oss_windows(const JsonFields& c, Config& config) {
 void read_exaone4_windows(const JsonFields& c, Config& config) {
   config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
   if (config.sliding_window == 0) return;
-  const std::string types = layer_types(c, config);
+  const std::string types = read_layer_types(c, config);
   if (types.empty()) c.bad("layer_types", "is missing, which models with sliding_window need");
   for (const char type : types) config.has_window.push_back(type == 's');
 }
@@ -68,7 +68,7 @@ void read_exaone4_windows(const JsonFields& c, Config& config) {
 /// All layers but every sixth one have a window, unless layer_types says otherwise; never the last.
 void read_gemma4_windows(const JsonFields& c, Config& config) {
   config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 512);
-  const std::string types = layer_types(c, config);
+  const std::string types = read_layer_types(c, config);
   for (int64_t il = 0; il < config.n_layer; ++il) {
     const bool windowed = types.empty() ? il % 6 != 5 : types[il] == 's';
     config.has_window.push_back(windowed && il + 1 < config.n_layer);
@@ -78,7 +78,7 @@ void read_gemma4_windows(const JsonFields& c, Config& config) {
 /// All layers but every fifth one have a window, unless layer_types says otherwise.
 void read_gemma3n_windows(const JsonFields& c, Config& config) {
   config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 512);
-  const std::string types = layer_types(c, config);
+  const std::string types = read_layer_types(c, config);
   for (int64_t il = 0; il < config.n_layer; ++il) {
     config.has_window.push_back(types.empty() ? il % 5 != 4 : types[il] == 's');
   }
@@ -93,7 +93,7 @@ void read_other_windows(const JsonFields& c, Config& config) {
     return;
   }
   config.sliding_window = c.integer("sliding_window", 1, kMaxContext);
-  const std::string types = layer_types(c, config);
+  const std::string types = read_layer_types(c, config);
   const int64_t n_full = mistral ? 0 : c.integer("max_window_layers", 0, 4096, 28);
   for (int64_t il = 0; il < config.n_layer; ++il) {
     config.has_window.push_back(types.empty() ? il >= n_full : types[il] == 's');

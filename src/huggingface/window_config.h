@@ -13,7 +13,7 @@ inline constexpr int64_t kMaxContext = INT32_MAX;
 
 /// `layer_types` as text, one letter a layer: "sssssf" (s: a window, f: none); empty where
 /// config.json has none.
-std::string layer_types(const JsonFields& c, const Config& config);
+std::string read_layer_types(const JsonFields& c, const Config& config);
 
 /// Sets Config::sliding_window and has_window. Throws Error{kBadModel} naming file, field, expected
 /// and actual.

@@ -99,6 +99,13 @@ TEST_F(FolderTest, ByteLevelVocabularies) {
   constexpr const char* kLlama3 =
       "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
       "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+  const Json falcon = Json::parse(R"([{"type": "Punctuation", "behavior": "Contiguous"},
+      {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+      {"type": "Digits", "individual_digits": false},
+      {"type": "Split", "pattern": {"Regex": "[0-9][0-9][0-9]"}, "behavior": "Isolated",
+       "invert": false}])");
+  set_byte_level({{"type", "Sequence"}, {"pretokenizers", falcon}}, false);
+  EXPECT_EQ(open().get_string("tokenizer.ggml.pre"), "falcon");
   set_byte_level(split(kLlama3), true);
   const GgufFile file = open();
   EXPECT_EQ(file.get_string("tokenizer.ggml.model"), "gpt2");

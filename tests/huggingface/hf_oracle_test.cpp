@@ -97,12 +97,24 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(Mixtures, HfOracleTest,
                          testing::Values("deepseek_v3", "deepseek_v3-plain", "deepseek_v2",
-                                         "deepseek_v2-q", "glm4_moe_lite", "mistral4", "minimax_m2",
-                                         "qwen3vlmoe", "ernie4_5_moe", "hunyuan_moe", "dots1",
-                                         "exaone_moe", "hy_v3", "afmoe", "cohere2_moe",
-                                         "granite_swa", "granitemoe_swa", "mimo_v2_flash", "laguna",
+                                         "deepseek_v2-q", "glm4_moe_lite", "mistral4",
+                                         "mistral4-picture", "minimax_m2", "qwen3vlmoe",
+                                         "ernie4_5_moe", "hunyuan_moe", "dots1", "exaone_moe",
+                                         "hy_v3", "afmoe", "cohere2_moe", "granite_swa",
+                                         "granitemoe_swa", "mimo_v2_flash", "laguna",
                                          "laguna-values", "bailing_hybrid", "dbrx", "step3p7"),
                          name_of_case);
+
+INSTANTIATE_TEST_SUITE_P(
+    Dense, HfOracleTest,
+    testing::Values("gemma", "gemma-bf16", "gemma2", "smollm3", "granite", "olmo2", "olmo3",
+                    "cohere", "cohere-norm", "cohere2", "ministral3", "mistral3-picture",
+                    "ministral3-picture", "ministral", "cwm", "starcoder2", "stablelm",
+                    "stablelm-parallel", "phi", "gpt2", "gpt2-gelu", "gpt_neox", "gpt_neox-serial",
+                    "falcon", "falcon-40b", "falcon-11b", "falcon-heads", "gpt_bigcode",
+                    "gpt_bigcode-heads", "nemotron", "arcee", "apertus", "bitnet", "bitnet-silu",
+                    "paddleocr", "hunyuan_vl", "glm4v", "glm46v", "glm", "exaone"),
+    name_of_case);
 
 }  // namespace
 }  // namespace snapkv::test

@@ -86,15 +86,13 @@ void write_text(const std::string& path, std::string_view text) {
 
 std::vector<float> oracle_values(const std::string& name, int64_t n, bool one_plus) {
   const uint64_t key = key_of(name);
-  constexpr std::string_view kNearOne[] = {"norm.weight",
-                                           "norm_1.weight",
-                                           "norm_2.weight",
-                                           "layer_scalar",
-                                           ".scale",
-                                           "per_expert_scale",
-                                           "transformer.norm_f.weight"};
+  constexpr std::string_view kNearOne[] = {
+      "norm.weight", "norm_1.weight",    "norm_2.weight", "layer_scalar",
+      ".scale",      "per_expert_scale", "ln_1.weight",   "ln_2.weight",
+      "ln_f.weight", "ln_attn.weight",   "ln_mlp.weight", "transformer.norm_f.weight"};
   const bool norm = std::any_of(std::begin(kNearOne), std::end(kNearOne),
-                                [&](std::string_view end) { return name.ends_with(end); });
+                                [&](std::string_view end) { return name.ends_with(end); }) ||
+                    name.find("norm.norms.") != std::string::npos;
   const float mean = one_plus && name.find("linear_attn") == std::string::npos ? 0.0f : 1.0f;
   std::vector<float> values(n);
   for (int64_t i = 0; i < n; ++i) {
@@ -122,7 +120,8 @@ void write_oracle_folder(const std::string& folder, const Json& golden) {
   const std::string dtype = golden.at("dtype");
   const std::string type = dtype == "float32" ? "F32" : dtype == "float16" ? "F16" : "BF16";
   const std::string kind = golden.at("config").at("model_type");
-  const bool one_plus = kind == "gemma3_text" || kind.starts_with("qwen3_5") ||
+  const bool one_plus = kind == "gemma" || kind == "gemma2" || kind == "nemotron" ||
+                        kind == "gemma3_text" || kind.starts_with("qwen3_5") ||
                         kind == "qwen3_next" || kind == "step3p7";
   Json index = {{"metadata", Json::object()}, {"weight_map", Json::object()}};
   for (const auto& [file, names] : golden.at("files").items()) {

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "backend/backend.h"
@@ -84,7 +86,7 @@ bool is_matrix(const MappedTensor& t) {
   return t.tensor.rank > 1 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight") &&
          !is_router(t.name) && !t.name.ends_with(".shortconv.conv.weight") &&
          t.name.find(".ssm_conv1d") == std::string::npos &&
-         t.name.find(".altup_") == std::string::npos;
+         t.name.find(".altup_") == std::string::npos && t.name != "position_embd.weight";
 }
 
 /// The type that a tensor is written in.
@@ -292,6 +294,17 @@ void warn_of_differences(const Source& source, const std::string& to) {
     log_warn(
         "'{}': the model's YaRN does not round the pairs between which its mix changes (truncate: "
         "false); llama.cpp rounds them, so its logits differ a little",
+        to);
+  }
+  const bool exact_gelu =
+      std::any_of(source.metadata.begin(), source.metadata.end(), [](const auto& entry) {
+        const auto* text = std::get_if<std::string>(&entry.second.value);
+        return entry.first.ends_with(".hidden_activation") && text != nullptr && *text == "gelu";
+      });
+  if (exact_gelu) {
+    log_warn(
+        "'{}': the model has GELU itself; llama.cpp computes its approximation by tanh, so its "
+        "logits differ a little",
         to);
   }
   if (has("phimoe.block_count")) {
