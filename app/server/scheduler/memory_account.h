@@ -65,6 +65,13 @@ class Reservation {
     account_->reading() -= bytes_.reading + bytes_.prefix;
     bytes_.reading = bytes_.prefix = 0;
   }
+  /// Frees some of the bytes that were reserved until the answers are done.
+  void end_part(size_t running) {
+    if (account_ == nullptr) return;
+    running = std::min(running, bytes_.running);
+    account_->running() -= running;
+    bytes_.running -= running;
+  }
   void release() {
     end_reading();
     if (account_ == nullptr) return;

@@ -40,6 +40,13 @@ KvReport report_of(const Job& job) {
   return kv;
 }
 
+/// Frees what was reserved for rows that the policy did not keep.
+void free_rows_not_kept(Job& job) {
+  size_t kept = 0;
+  for (const auto& session : job.sessions) kept += session->stats().kv_bytes;
+  if (job.plan.most_kept_bytes > kept) job.memory.end_part(job.plan.most_kept_bytes - kept);
+}
+
 }  // namespace
 
 Jobs Reader::begin(Admission::Group group) {
@@ -106,6 +113,7 @@ Jobs Reader::finish() {
   for (const auto& job : jobs_) {
     job->memory.end_reading();
     job->prefix = {};
+    free_rows_not_kept(*job);
   }
   return std::exchange(jobs_, {});
 }

@@ -48,6 +48,15 @@ int64_t document_tokens(const Request& request) {
   return request.document ? request.document->file.n_tokens : 0;
 }
 
+/// Whether the policy may keep fewer rows of the prompt than the plan has, and none later.
+bool may_keep_fewer(const Request& request) {
+  const PolicyConfig& kv = request.session.kv;
+  const bool by_attention = policy_info(kv.name).find("least_attention") != nullptr &&
+                            std::get<double>(policy_value(kv, "least_attention")) > 0;
+  const bool is_chosen = !request.document || request.document->file.keeps_all;
+  return by_attention && is_chosen && !request.read && request.session.kv_decode_limit == 0;
+}
+
 /// Plans the request as if it had `n_own` tokens of its own.
 RequestPlan plan_with(const Model& model, const Request& request, int64_t n_own) {
   const ModelInfo& info = model.info();
@@ -76,8 +85,10 @@ RequestPlan plan_with(const Model& model, const Request& request, int64_t n_own)
   const auto n = static_cast<size_t>(request.n);
   const int64_t beyond = std::max<int64_t>(0, plan.paid_tokens - request.session.decode_reserve);
   const size_t logits = static_cast<size_t>(info.n_vocab) * sizeof(float);
-  const size_t kept = memory.kv_kept + memory.kv_history + memory.queries + memory.draft + kLogitCopies * logits;
+  const size_t kept =
+      memory.kv_kept + memory.kv_history + memory.queries + memory.draft + kLogitCopies * logits;
   plan.running_bytes = n * kept + static_cast<size_t>(beyond) * token_bytes(model, request);
+  if (may_keep_fewer(request)) plan.most_kept_bytes = n * memory.kv_kept;
   plan.reading_bytes = memory.packed_weights + memory.hidden_states + memory.activations +
                        memory.logits + memory.scores + memory.kernels;
   // with several answers, only one can have the scratch layer as its cache

@@ -17,6 +17,9 @@ struct RequestPlan {
   size_t running_bytes = 0;  ///< reserved until the answers are done
   size_t reading_bytes = 0;  ///< reserved until the prompt is read
   size_t prefix_bytes = 0;   ///< size of all rows of the prompt
+  /// Of running_bytes, those of the prompt's rows, where the policy may keep fewer than its budget;
+  /// else 0.
+  size_t most_kept_bytes = 0;
 
   /// Bytes without which the request can't be served.
   size_t needed_bytes() const { return running_bytes + reading_bytes; }

@@ -44,6 +44,31 @@ TEST(Reader, ReadsInSteps) {
   EXPECT_EQ(std::get<PromptRead>(*update).kv.tokens_kept, 64);
 }
 
+TEST(Reader, GivesBackTheMemoryOfRowsThatArentKept) {
+  for (const double least : {0.0, 0.3}) {
+    Parts parts;
+    Request request = request_of(long_text(100));
+    request.session.kv = {.name = "snapkv-max", .budget = 200, .window_size = 8};
+    request.session.kv.params = {{"least_attention", least}};
+    request.n = 2;
+    parts.add(request);
+    const Jobs read = parts.read();
+    ASSERT_EQ(read.size(), 1u);
+    const Job& job = *read.front();
+    const RequestPlan& plan = job.plan;
+    ASSERT_EQ(job.sessions.size(), 2u);
+    const size_t kept = job.sessions[0]->stats().kv_bytes + job.sessions[1]->stats().kv_bytes;
+    const size_t running = parts.stored().bytes_running;
+    EXPECT_EQ(job.memory.bytes().running, running);
+    if (least == 0.0) {
+      EXPECT_EQ(running, plan.running_bytes);
+      continue;
+    }
+    EXPECT_LT(kept, plan.most_kept_bytes / 2);
+    EXPECT_EQ(running, plan.running_bytes - plan.most_kept_bytes + kept);
+  }
+}
+
 TEST(Reader, WhatFailsTogetherIsReadOneByOne) {
   Parts parts;
   Request bad = request_of("x");
