@@ -11,6 +11,7 @@
 #include "backend/cpu/target/cpu_target.h"
 #include "backend/cpu/target/transpose_avx512.h"
 #include "backend/cpu/weights/superblocks_x86.h"
+#include "base/check.h"
 
 // The functions of this file run only where has(CpuTarget::avx512_bf16).
 #define SNAPKV_AVX512 \
@@ -180,7 +181,11 @@ constexpr bool kPacks = block_size(T) == 1 || (HasX86Block<T> && !HasFloatHalves
 template <DType Compute, PackTo To>
 void pack_panel_of(const Tensor& weight, int64_t panel, uint32_t* dst) {
   visit_weight_type(weight.dtype, [&](auto type) {
-    if constexpr (kPacks<type.dtype>) pack_panel_as<type.dtype, Compute, To>(weight, panel, dst);
+    if constexpr (kPacks<type.dtype>) {
+      pack_panel_as<type.dtype, Compute, To>(weight, panel, dst);
+    } else {
+      SNAPKV_CHECK(false);
+    }
   });
 }
 
