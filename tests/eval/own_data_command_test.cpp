@@ -181,10 +181,12 @@ TEST_F(EvalQaCommand, QualityAsksAndWritesItsResult) {
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("| all | 1 of 2 answered |"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("asked as plain text, policy snapkv-max."), std::string::npos);
-  EXPECT_EQ(records_of(out_).size(), 6u) << "2 questions, with the full cache and two budgets";
+  EXPECT_EQ(records_of(out_).size(), 8u)
+      << "2 questions, with the full cache, two budgets and the automatic one";
   const auto written = nlohmann::json::parse(read_file(json));
   EXPECT_EQ(written.at("parts").at(0).at("kept").at(0).at("rows"), 32) << "ascending";
   EXPECT_EQ(written.at("parts").at(0).at("answered"), 1);
+  EXPECT_EQ(written.at("parts").at(0).at("answered_auto"), 1);
   EXPECT_TRUE(read_file(svg).starts_with("<svg "));
   const Result missing = quality({"--texts", folder_});
   EXPECT_EQ(missing.code, 2);
