@@ -49,11 +49,17 @@ void interleave_rows(const Tensor& weight, int64_t begin, int64_t end, char* cop
   }
 }
 
-bool interleaves(const CpuContext& ctx, DType weight) {
-  const bool has_products = ctx.byte_products == ByteProducts::avx512_vnni ||
-                            ctx.byte_products == ByteProducts::avx_vnni ||
-                            ctx.byte_products == ByteProducts::avx2;
-  return ctx.rounds_activations && has_products && interleave_function(weight) != nullptr;
+bool interleaves([[maybe_unused]] const CpuContext& ctx, [[maybe_unused]] DType weight) {
+#if defined(__x86_64__)
+  // by the products, which may be others than the processor's best: 256 bits have fewer types
+  const bool has_512 = ctx.byte_products == ByteProducts::avx512_vnni;
+  const bool has_256 =
+      ctx.byte_products == ByteProducts::avx_vnni || ctx.byte_products == ByteProducts::avx2;
+  if (!ctx.rounds_activations || !(has_512 || has_256)) return false;
+  return (has_512 ? interleave_avx512(weight) : interleave_avx2(weight)) != nullptr;
+#else
+  return false;
+#endif
 }
 
 bool InterleavedWeights::takes(const Tensor& weight) const {
