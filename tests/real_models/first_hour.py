@@ -33,7 +33,7 @@ FACT = ("Contacts. The maintainer of the release machine is Margaret Ellison. He
         "of the Harbour building.")
 QUESTION = "Who is the maintainer of the release machine?"
 ANSWER = "Margaret Ellison"
-SECOND = "In which building is her office?"
+SECOND = "In which building is Margaret Ellison's office?"
 SECOND_ANSWER = "Harbour"
 SECONDS = 300  # for one step on a busy machine
 # for all of a second question about a stored document, with loading the model; on a slow or busy machine
