@@ -81,8 +81,8 @@ const PolicyInfo& policy_info(std::string_view name);
 /// least_attention, and is for policies that have that: snapkv-max.
 inline constexpr const char* kAutoBudget = "auto";
 
-/// Sets a parameter of config.name, wherever it is stored. The value of "budget" may be kAutoBudget.
-/// Throws Error{kUsage} as validate() does.
+/// Sets a parameter of config.name, wherever it is stored. The value of "budget" may be
+/// kAutoBudget. Throws Error{kUsage} as validate() does.
 void set_param(PolicyConfig& config, std::string_view name, const PolicyValue& value);
 /// A parameter's value from its text. Throws Error{kUsage} as parse_value() does.
 PolicyValue parse_param(const PolicyParam& param, std::string_view text);

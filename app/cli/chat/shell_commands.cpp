@@ -348,8 +348,8 @@ void ChatShell::stats(const std::string& text) {
                     format_bytes(stats.kv_bytes_full), stats.compression()));
   }
   if (stats.history_bytes > 0) {
-    add("", fmt::format("and {} of uncompressed rows beside these",
-                        format_bytes(stats.history_bytes)));
+    add("",
+        fmt::format("and {} of uncompressed rows beside these", format_bytes(stats.history_bytes)));
   }
   if (stats.draft_bytes > 0) {
     add("", fmt::format("and {} of the model that guesses", format_bytes(stats.draft_bytes)));
