@@ -93,9 +93,13 @@ class SnapKvMaxSelector final : public Selector<SnapKvMaxParams> {
     return k;
   }
 
-  /// Ranks the rows with the highest votes of their own before all others.
   void reweigh(const ScoreInput& input, std::span<const int32_t> k, const Tensor& scores) override {
-    if (params().least_attention > 0.0) return votes_ = Floats(), void();
+    if (params().least_attention == 0.0) put_own_first(input, k, scores);
+    votes_ = Floats();
+  }
+
+  /// Ranks the rows with the highest votes of their own before all others.
+  void put_own_first(const ScoreInput& input, std::span<const int32_t> k, const Tensor& scores) {
     std::vector<int32_t> n_own;
     for (int32_t n : k) n_own.push_back(static_cast<int32_t>(std::floor(n * params().own_share)));
     const int64_t n_head = std::ssize(k);
@@ -104,7 +108,6 @@ class SnapKvMaxSelector final : public Selector<SnapKvMaxParams> {
     const Tensor rows = storage.view(DType::i32, {n_head, most});
     ops::top_k(backend(), votes_, input.n_prefix, n_own, 0, rows);
     ops::set_scores(backend(), scores, rows, n_own, std::numeric_limits<float>::infinity());
-    votes_ = Floats();
   }
 
   Floats votes_;                     // [n_head_kv, max(n_prefix)], kept from score() to reweigh()
