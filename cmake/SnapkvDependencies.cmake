@@ -69,6 +69,16 @@ if(SNAPKV_BUILD_TESTS)
   add_library(snapkv_sentencepiece INTERFACE)
   target_include_directories(snapkv_sentencepiece SYSTEM INTERFACE ${SENTENCEPIECE_INCLUDE_DIR})
   target_link_libraries(snapkv_sentencepiece INTERFACE ${SENTENCEPIECE_LIBRARY})
+  # from 0.2.2 on its functions return Abseil's Status, which calls functions of that library
+  set(snapkv_absl_status "")
+  if(SENTENCEPIECE_INCLUDE_DIR)
+    file(STRINGS ${SENTENCEPIECE_INCLUDE_DIR}/sentencepiece_processor.h snapkv_absl_status
+      REGEX "#include <absl/status/status.h>")
+  endif()
+  if(snapkv_absl_status)
+    snapkv_find(tests absl REQUIRED CONFIG PACKAGE libabsl-dev)
+    target_link_libraries(snapkv_sentencepiece INTERFACE absl::status)
+  endif()
 endif()
 
 snapkv_stop_if_missing()

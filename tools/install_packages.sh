@@ -102,5 +102,5 @@ install_missing() {
   fi
 }
 install_missing "$packages"
-# SentencePiece 0.2.1 includes Abseil's headers, and its package does not depend on them
+# SentencePiece from 0.2.1 on includes Abseil's headers, and its package does not depend on them
 if grep -qs '<absl/' /usr/include/sentencepiece_processor.h; then install_missing libabsl-dev; fi

@@ -43,6 +43,7 @@ KNOWN = {
     "PrometheusCore": ("prometheus-cpp", "MIT", "pkg:github/jupp0r/prometheus-cpp"),
     "benchmark": ("Google Benchmark", "Apache-2.0", "pkg:github/google/benchmark"),
     "GTest": ("GoogleTest", "BSD-3-Clause", "pkg:github/google/googletest"),
+    "absl": ("Abseil", "Apache-2.0", "pkg:github/abseil/abseil-cpp"),
     "SentencePiece": ("SentencePiece", "Apache-2.0", "pkg:github/google/sentencepiece"),
 }
 # licences that SPDX has no name for
