@@ -70,6 +70,14 @@ struct RandomFamily {
   int64_t expert_step = 0;                  // > 0: only the last of so many layers has experts
   bool fused_shared_gate = false;           // ffn_up_shexp holds its gate too
   bool shared_gate = false;                 // whether each token has a factor for it
+  /// Arctic: a dense network as wide as the model in each layer, and experts with a norm of their
+  /// own.
+  bool early_experts = false;
+  /// Grok: norms after the blocks have its names. With n_ff_dense a dense network stands beside the
+  /// experts.
+  bool grok = false;
+  /// GroveMoE: so many experts share a smaller one, of this width.
+  int64_t n_adjugate_group = 0, n_ff_adjugate = 0;
   /// > 0: layers that are not among attention_layers have a short convolution of so many tokens.
   int64_t conv_kernel = 0;
   std::vector<int64_t> attention_layers = {};

@@ -255,6 +255,10 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     meta.u32(key("expert_shared_feed_forward_length"), f.n_ff_shared);
   }
   if (f.n_latent > 0) meta.u32(key("moe_latent_size"), f.n_latent);
+  if (f.n_ff_adjugate > 0) {
+    meta.u32(key("expert_chunk_feed_forward_length"), f.n_ff_adjugate);
+    meta.u32(key("experts_per_group"), f.n_adjugate_group);
+  }
   if (f.expert_step > 0) meta.u32(key("interleave_moe_layer_step"), f.expert_step);
   if (f.n_dense_layers > 0 && f.names_dense_layers)
     meta.u32(key("leading_dense_block_count"), f.n_dense_layers);

@@ -59,7 +59,10 @@ class Planner {
                   : f_.ffn_norm_is_attn_output  ? "attn_output_norm"
                                                 : "ffn_norm"));
     }
-    if (f_.norm_after) {
+    if (f_.grok) {
+      norm(blk + "attn_output_norm");
+      norm(blk + (f_.n_ff_dense > 0 ? "post_ffw_norm" : "layer_output_norm"), g.ffn_post_norm);
+    } else if (f_.norm_after) {
       const char* const ending = f_.bare_post_norms ? "" : ".weight";
       norm(blk + "post_attention_norm", 1.0f, 0, ending);
       norm(blk + "post_ffw_norm", g.ffn_post_norm, 0, ending);
@@ -356,11 +359,14 @@ class Planner {
 
   void add_ffn(const std::string& blk, int64_t il, const RandomGains& g) {
     const bool between = f_.expert_step > 0 && (il + 1) % f_.expert_step != 0;
-    const bool both = f_.gemma4.full_every > 0;
+    if (f_.early_experts) norm(blk + "ffn_norm_exps");
+    const bool beside = f_.early_experts || (f_.grok && f_.n_ff_dense > 0);
+    const bool both = f_.gemma4.full_every > 0 || beside;
     const bool dense = il < f_.n_dense_layers || between || both || is_dense_beside_mamba(il);
     if (f_.n_expert > 0 && (!dense || both)) add_experts(blk, g);
     if (f_.n_expert > 0 && !dense) return;
-    const int64_t n_ff = both                         ? dense_width(il)
+    const int64_t n_ff = f_.early_experts             ? s_.n_embd
+                         : both                       ? dense_width(il)
                          : dense && f_.n_ff_dense > 0 ? f_.n_ff_dense
                                                       : sizes_.n_ff;
     if (f_.gated && !f_.fused_gate) {
@@ -399,6 +405,12 @@ class Planner {
       experts("ffn_up", s_.n_ff, n_in);
     }
     experts("ffn_down", n_in, s_.n_ff);
+    if (const int64_t n_ff = f_.n_ff_adjugate; n_ff > 0) {
+      const int64_t n = f_.n_expert / f_.n_adjugate_group;
+      matrix(blk + "ffn_gate_chexps", n_ff, n_in, g.ffn, false, {}, n);
+      matrix(blk + "ffn_up_chexps", n_ff, n_in, g.ffn, false, {}, n);
+      matrix(blk + "ffn_down_chexps", n_in, n_ff, g.ffn, false, {}, n);
+    }
     if (f_.n_latent > 0) {
       matrix(blk + "ffn_latent_down", n_in, s_.n_embd, g.ffn);
       matrix(blk + "ffn_latent_up", s_.n_embd, n_in, g.ffn);

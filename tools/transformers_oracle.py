@@ -8,7 +8,8 @@
 llama.cpp does not apply Phi 3's sliding window; transformers does. Of Phi's mixtures llama.cpp computes RMS norms for layer
 norms, and the softmax of two experts for the sparse mixer. Llama 4's chunks of attention have 8192 tokens there, and queries
 grow from the 8192nd token on, whatever the file says. It takes SiLU for BitNet's activation even where the file names the
-squared ReLU, with which BitNet b1.58 2B was trained. Needs torch, transformers and numpy.
+squared ReLU, with which BitNet b1.58 2B was trained. Of GroveMoE's adjugate experts it takes other weights, and lets them read
+what the experts have computed; here both read the same, as their authors have it. Needs torch, transformers and numpy.
 """
 import json
 import sys
@@ -146,6 +147,57 @@ def bitnet(path):
     return model
 
 
+class GroveExperts(torch.nn.Module):
+    """Experts with adjugates (arXiv 2508.07785): of a token's experts each has a weight, and so has the smaller expert of its group."""
+
+    def __init__(self, tensors, blk, n_used, n_group, factor):
+        super().__init__()
+        get = lambda name: torch.from_numpy(tensors[f"{blk}{name}.weight"].copy())
+        self.router, self.n_used, self.n_group, self.factor = get("ffn_gate_inp"), n_used, n_group, factor
+        self.large, self.small = ([get(f"ffn_{x}_{end}") for x in ("gate", "up", "down")] for end in ("exps", "chexps"))
+
+    @staticmethod
+    def one(matrices, e, x):
+        gate, up, down = (m[e] for m in matrices)
+        return (torch.nn.functional.silu(x @ gate.T) * (x @ up.T)) @ down.T
+
+    def forward(self, hidden):
+        x = hidden.reshape(-1, hidden.shape[-1])
+        weights, chosen = torch.topk(torch.softmax(x @ self.router.T, dim=-1), self.n_used)
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+        out = torch.zeros_like(x)
+        for t in range(len(x)):
+            for w, e in zip(weights[t], chosen[t].tolist()):
+                small = self.one(self.small, e // self.n_group, x[t])
+                out[t] += w * (self.one(self.large, e, x[t]) + self.factor * small)
+        return out.reshape(hidden.shape)
+
+
+def grovemoe(path):
+    """Loads a file of architecture `grovemoe`: Qwen 3's mixture with other experts."""
+    metadata, tensors = read_gguf(path)
+    get = lambda key: metadata["grovemoe." + key]
+    n_layer = get("block_count")
+    config = transformers.Qwen3Config(
+        vocab_size=len(tensors["token_embd.weight"]), hidden_size=get("embedding_length"),
+        intermediate_size=get("feed_forward_length"), num_hidden_layers=n_layer, num_attention_heads=get("attention.head_count"),
+        num_key_value_heads=get("attention.head_count_kv"), head_dim=get("attention.key_length"),
+        max_position_embeddings=get("context_length"), rms_norm_eps=get("attention.layer_norm_rms_epsilon"),
+        rope_parameters=dict(rope_type="default", rope_theta=get("rope.freq_base")), pad_token_id=0, bos_token_id=1,
+        eos_token_id=2, tie_word_embeddings=False, attn_implementation="eager")
+    model = transformers.Qwen3ForCausalLM(config).float().eval()
+    names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+    for il, one in enumerate(model.model.layers):
+        layer, blk = f"model.layers.{il}.", f"blk.{il}."
+        names |= {layer + f"self_attn.{x}_proj": blk + f"attn_{x}" for x in "qkv"}
+        names |= {layer + f"self_attn.{x}_norm": blk + f"attn_{x}_norm" for x in "qk"}
+        names |= {layer + "self_attn.o_proj": blk + "attn_output", layer + "input_layernorm": blk + "attn_norm",
+                  layer + "post_attention_layernorm": blk + "ffn_norm"}
+        one.mlp = GroveExperts(tensors, blk, get("expert_used_count"), get("experts_per_group"), get("expert_group_scale"))
+    model.load_state_dict({f"{ours}.weight": torch.from_numpy(tensors[f"{theirs}.weight"].copy()) for ours, theirs in names.items()})
+    return model
+
+
 @torch.no_grad()
 def log_probabilities(model, ids):
     """Log-probabilities [len(ids), n_vocab], in f64."""
@@ -177,7 +229,7 @@ def main():
     path, out = sys.argv[1:]
     name = Path(path).name
     architecture = read_gguf(path)[0]["general.architecture"]
-    model = {"phi3": phi3, "phimoe": phimoe, "llama4": llama4, "bitnet": bitnet}[architecture](path)
+    model = {"phi3": phi3, "phimoe": phimoe, "llama4": llama4, "bitnet": bitnet, "grovemoe": grovemoe}[architecture](path)
     n_vocab = model.config.vocab_size
     prompts = [[1] + generated_ids(20 + 13 * i, n_vocab, 100 + i) for i in range(N_PROMPTS)]
     golden = {

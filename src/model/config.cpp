@@ -180,6 +180,7 @@ void read_experts(const MetadataReader& reader, const Family& family, ModelConfi
          reader.key("expert_used_count"), c.n_expert_used, c.n_expert, reader.key("expert_count"));
   }
   c.routing = read_routing(reader, family, c);
+  if (family.caps_router) c.router_softcap = reader.softcap("router_logit_softcapping", 0.0);
 }
 
 int64_t read_n_draft_layers(const MetadataReader& reader, int64_t n_block) {

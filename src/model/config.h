@@ -45,6 +45,7 @@ struct ModelConfig {
   float embedding_scale = 1.0f;  // .embedding_scale
   float residual_scale = 1.0f;   // .residual_scale, factor of what a block adds to the stream
   float logit_scale = 1.0f;      // .logit_scale, or its inverse
+  float router_softcap = 0.0f;   // .router_logit_softcapping, of experts' logits; 0: none
   float qkv_limit = 0.0f;        // .attention.clamp_kqv, of queries, keys and values; 0: none
   float final_softcap = 0.0f;    // .final_logit_softcapping; 0: none
   QueryTemperature temperature;

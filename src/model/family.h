@@ -126,6 +126,7 @@ struct Family {
   std::span<const std::string_view> own_keys = {};
   ExpertLayers experts = ExpertLayers::never;
   SharedExpert shared_expert = SharedExpert::none;
+  bool caps_router = false;  // .router_logit_softcapping, where the header has it
   /// Whether the first layers have no experts that have no router, if no key counts them.
   bool counts_routers = false;
   bool averages_shared = false;  // half of what the shared expert and the others give is added
@@ -136,6 +137,7 @@ struct Family {
   std::string_view output_norm = "output_norm";  // the tensor's name, without ".weight"
   Presence norm_bias = Presence::optional;
   NormPlaces norm_places = NormPlaces::before;
+  std::string_view attention_post_norm = "post_attention_norm";  // of the norm after attention
   QkNorm qk_norm = QkNorm::none;
   Presence qk_norm_weights = Presence::required;
   bool qk_norm_after_rotation = false;  // otherwise before

@@ -67,6 +67,7 @@ struct MambaSpec {
 struct LayerFactors {
   float attention_out = 1.0f;
   float gate = 1.0f, down = 1.0f;  // of the feed-forward network
+  float sum = 1.0f;                // of what the network's parts add up to, before its norm
   // of a mixer of Mamba-2
   float mixer_gate = 1.0f, mixer_x = 1.0f, mixer_b = 1.0f, mixer_c = 1.0f, mixer_step = 1.0f;
   float mixer_out = 1.0f;
@@ -94,15 +95,26 @@ struct XieluSpec {
   float eps = 0.0f;
 };
 
+/// Small experts of which every expert of a group of neighbours has the same one. A token passes an
+/// expert's adjugate too, with the expert's weight times `factor` (arXiv 2508.07785).
+struct AdjugateSpec {
+  int64_t n_ff = 0;     // values between the matrices of one; 0: there are none
+  int64_t n_group = 0;  // experts that share one; divides n_expert
+  float factor = 1.0f;
+};
+
 /// A part of a layer's feed-forward network.
 struct FeedForwardPart {
   FeedForwardKind kind = FeedForwardKind::dense;
   int64_t n_ff = 0;      // values between its matrices; of experts, those of one
   int64_t n_latent = 0;  // values that experts read and give, between two more matrices; 0: n_embd
-  bool token_gate = false;  // whether each token has a factor for its result: sigmoid(w . x)
-  XieluSpec xielu = {};     // where Family::xielu
-  GateLimits limits = {};   // where Family::limits_gates
-  bool beside = false;      // whether it reads and computes beside another part (SideFfn)
+  bool token_gate = false;      // whether each token has a factor for its result: sigmoid(w . x)
+  XieluSpec xielu = {};         // where Family::xielu
+  GateLimits limits = {};       // where Family::limits_gates
+  bool beside = false;          // whether it reads and computes beside another part (SideFfn)
+  bool early = false;           // whether it reads what the layer reads, not what attention adds to
+  bool in_sum = false;          // whether the sum of all parts has a norm, not this one (SumFfn)
+  AdjugateSpec adjugates = {};  // of experts
   /// ops::keep_peaks of the gates; -infinity: they stay as they are.
   float peaks = -std::numeric_limits<float>::infinity();
 };

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "model/architecture.h"
 #include "model/blocks/expert_names.h"
@@ -25,6 +28,7 @@ TEST(ExpertNamesTest, PartsOfMergedTensors) {
   }
   EXPECT_TRUE(is_of_experts("blk.0.ffn_up_exps.weight"));
   EXPECT_TRUE(is_of_experts("blk.0.ffn_up.0.weight"));
+  EXPECT_TRUE(is_of_experts("blk.0.ffn_up_chexps.weight"));
   EXPECT_FALSE(is_of_experts("blk.0.ffn_gate_inp.weight"));
   EXPECT_FALSE(is_of_experts("blk.0.ffn_up_shexp.weight"));  // every token passes it
   EXPECT_TRUE(is_router("blk.0.ffn_gate_inp.weight"));
@@ -174,6 +178,70 @@ TEST(ExpertsFileTest, TheSparseMixerHasRulesOfItsOwn) {
   refused("phimoe.expert_weights_norm", true, {"phimoe.expert_weights_norm is true"});
   refused("snapkv.router_jitter_noise", 0.5f, {"snapkv.router_jitter_noise is 0.5", "less than"});
   refused("snapkv.router_jitter_noise", -0.1f, {"snapkv.router_jitter_noise is -0.1"});
+}
+
+TEST(ExpertsFileTest, AdjugatesHaveSizesOfTheirOwn) {
+  const auto file = [] {
+    TinyFile grove = of_architecture("grovemoe", experts_file());
+    grove.set("grovemoe.experts_per_group", uint32_t{2});
+    grove.set("grovemoe.expert_chunk_feed_forward_length", uint32_t{16});
+    grove.set("grovemoe.expert_group_scale", 0.05f);
+    grove.tensors.insert({{"output.weight", {259, 32}},
+                          {"blk.0.attn_q_norm.weight", {8}},
+                          {"blk.0.attn_k_norm.weight", {8}},
+                          {"blk.0.ffn_gate_chexps.weight", {2, 16, 32}},
+                          {"blk.0.ffn_up_chexps.weight", {2, 16, 32}},
+                          {"blk.0.ffn_down_chexps.weight", {2, 32, 16}}});
+    return grove;
+  };
+  const TempDir folder;
+  Session session(Model::load({.path = file().write(folder)}), {.n_ctx = 40});
+  session.prefill(generated_ids(20, 259, 3));
+  session.decode(7);
+  TinyFile three = file();
+  three.set("grovemoe.experts_per_group", uint32_t{3});
+  expect_mentions(load_error(three),
+                  {"grovemoe.experts_per_group = 3", "grovemoe.expert_count = 4"});
+  for (const char* key :
+       {"experts_per_group", "expert_chunk_feed_forward_length", "expert_group_scale"}) {
+    TinyFile less = file();
+    less.metadata.erase(std::string("grovemoe.") + key);
+    expect_mentions(load_error(less), {key});
+  }
+  TinyFile missing = file();
+  missing.tensors.erase("blk.0.ffn_up_chexps.weight");
+  expect_mentions(load_error(missing), {"blk.0.ffn_up_chexps.weight", "missing"});
+}
+
+/// What a random model's experts get of a router whose logits are capped.
+TEST(ExpertsFileTest, TheRoutersLogitsMayHaveACap) {
+  FamilyModel grok = *std::find_if(family_models().begin(), family_models().end(),
+                                   [](const FamilyModel& m) { return m.name == "grok-1"; });
+  const TempDir folder;
+  const std::string path = folder / "m.gguf";
+  const auto logits = [&](std::vector<RandomKey> keys) {
+    grok.shape.family.keys = std::move(keys);
+    write_random_model(path, grok.shape, grok.options);
+    Session session(Model::load({.path = path, .compute = Compute::f32}), {.n_ctx = 40});
+    session.prefill(generated_ids(20, kFamilyVocab, 3));
+    return std::vector<float>(session.logits().begin(), session.logits().end());
+  };
+  const auto difference = [](const std::vector<float>& a, const std::vector<float>& b) {
+    float most = 0.0f;
+    for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+    return most;
+  };
+  const std::vector<float> without = logits({});
+  EXPECT_LT(difference(logits({{"router_logit_softcapping", 1e5}}), without), 1e-4f);
+  EXPECT_GT(difference(logits({{"router_logit_softcapping", 0.5}}), without), 1e-2f);
+  const auto spec = describe_model(path).info.spec;
+  EXPECT_EQ(spec->config.router_softcap, 0.5f);
+}
+
+TEST(ExpertsFileTest, WindowsBesidePicturesAreNamed) {
+  TinyFile ocr = of_architecture("deepseek2-ocr", experts_file());
+  ocr.set("deepseek2-ocr.attention.sliding_window", uint32_t{128});
+  expect_mentions(load_error(ocr), {"deepseek2-ocr.attention.sliding_window = 128", "picture"});
 }
 
 TEST(ExpertsFileTest, TheFirstLayersMayHaveNone) {

@@ -309,6 +309,9 @@ std::string missed_instead(const RandomFamily& family, const std::string& name) 
   const bool counts_routers =
       architecture == "mimo2" || architecture == "step35" || architecture == "jamba";
   if (counts_routers && name.ends_with("ffn_gate_inp.weight")) return "ffn_gate.";
+  // a layer without this matrix is taken for one without a network beside the experts
+  if (architecture == "grok" && name.ends_with("ffn_up.weight")) return "ffn_";
+  if (name.ends_with("layer_output_norm.weight")) return "post_ffw_norm.";
   if (name.ends_with("ffn_gate_up_exps.weight")) return "ffn_gate_exps.";
   if (name == "rope_factors_long.weight") return "rope_factors";
   if (name == "blk.0.ffn_norm.weight") return "ffn_norm";

@@ -321,6 +321,65 @@ std::vector<FamilyModel> granites_with_windows() {
           model_of("granite_swa-moe", shape_of(experts, 4))};
 }
 
+/// Experts share adjugates; experts that read what the layer reads.
+std::vector<FamilyModel> with_more_than_experts() {
+  RandomFamily grove = mixture("grovemoe");
+  grove.own_output = true;
+  grove.n_expert_used = 4;
+  grove.n_adjugate_group = 2;
+  grove.n_ff_adjugate = 48;
+  grove.keys = {{"expert_group_scale", 0.4}};
+  RandomFamily arctic{.architecture = "arctic",
+                      .own_output = true,
+                      .n_expert = 12,
+                      .n_expert_used = 2,
+                      .early_experts = true};
+  return {model_of("grovemoe", shape_of(grove)), model_of("arctic", shape_of(arctic))};
+}
+
+/// DeepSeek's first mixture, under the name of one that sees pictures.
+FamilyModel deepseek_ocr() {
+  RandomFamily family{.architecture = "deepseek2-ocr",
+                      .n_expert = 12,
+                      .n_expert_used = 3,
+                      .n_ff_dense = 160,
+                      .n_dense_layers = 1,
+                      .n_ff_shared = 192,
+                      .n_shared = 2};
+  RandomModelShape shape = shape_of(std::move(family));
+  shape.n_head_kv = shape.n_head;
+  return model_of("deepseek2-ocr", shape);
+}
+
+/// Grok 2, with a dense network, and Grok 1, whose header has none of the scales.
+std::vector<FamilyModel> groks() {
+  RandomFamily one{
+      .architecture = "grok", .own_output = true, .n_expert = 8, .n_expert_used = 2, .grok = true};
+  RandomFamily two = one;
+  two.own_output = false;
+  two.n_ff_dense = 160;
+  two.keys = {{"embedding_scale", 3.0},
+              {"logit_scale", 0.5},
+              {"attention.output_scale", 0.3},
+              {"attn_logit_softcapping", 3.0},
+              {"router_logit_softcapping", 3000.0},
+              {"final_logit_softcapping", 5.0},
+              {"rope.scaling.type", "yarn"},
+              {"rope.scaling.factor", 16.0},
+              {"rope.scaling.original_context_length", int64_t{64}},
+              {"rope.scaling.yarn_ext_factor", 1.0},
+              {"rope.scaling.yarn_attn_factor", 1.0},
+              {"rope.scaling.yarn_beta_fast", 8.0},
+              {"rope.scaling.yarn_beta_slow", 1.0}};
+  std::vector<FamilyModel> all = {model_of("grok-1", shape_of(one)),
+                                  model_of("grok", shape_of(two))};
+  all[0].options.gains->embedding = 0.005f;  // which are multiplied by 78
+  all[0].options.gains->qkv = 3.0f;          // scores are multiplied by 0.088
+  // llama.cpp computes GELU from a table in f16, so the networks add little
+  for (FamilyModel& m : all) m.options.gains->ffn_post_norm = 0.12f;
+  return all;
+}
+
 FamilyModel mellum() {
   return model_of("mellum",
                   shape_of({.architecture = "mellum",
@@ -348,10 +407,12 @@ std::vector<FamilyModel> more_mixtures() {
   for (const FamilyModel& m : commands()) all.push_back(m);
   for (const FamilyModel& m : lagunas()) all.push_back(m);
   for (const FamilyModel& m : smallthinkers()) all.push_back(m);
+  for (const FamilyModel& m : with_more_than_experts()) all.push_back(m);
+  for (const FamilyModel& m : groks()) all.push_back(m);
   for (const FamilyModel& m :
        {glm4moe(), glm4moe_air(), ernie(), hunyuan(), dots1(), ling(), exaone(), afmoe(), minimax(),
         phimoe(), llama4("llama4", {}), llama4("llama4-chunks", short_chunks), qwen3vlmoe(), hy3(),
-        mellum(), mimo(), step()}) {
+        deepseek_ocr(), mellum(), mimo(), step()}) {
     all.push_back(m);
   }
   return all;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 
 #include "backend/ops.h"
 
@@ -30,7 +31,7 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
   out_ = {context,
           loader.matrix("attn_output", loader.config().n_embd, layer_.n_out(),
                         loader.family().output_bias),
-          normed ? loader.norm("post_attention_norm") : Norm(), false,
+          normed ? loader.norm(std::string(loader.family().attention_post_norm)) : Norm(), false,
           layer_.factors.attention_out};
   plan_activations(context.activations);
   loader.ignore("attn_rot_embd");  // files of 2023; the table is recomputed

@@ -8,6 +8,7 @@
 #include "model/blocks/attention.h"
 #include "model/blocks/delta_net.h"
 #include "model/blocks/dense_ffn.h"
+#include "model/blocks/early_ffn.h"
 #include "model/blocks/experts_ffn.h"
 #include "model/blocks/kimi_delta.h"
 #include "model/blocks/latent_attention.h"
@@ -68,8 +69,14 @@ std::unique_ptr<FeedForward> make_feed_forward(const BlockContext& context, Laye
   for (const FeedForwardPart& part : loader.layer().ffn) {
     parts.push_back(make_part(part, context, loader));
   }
-  if (parts.size() == 1) return std::move(parts.front());
-  if (loader.layer().ffn.front().beside) {
+  const FeedForwardPart& first = loader.layer().ffn.front();
+  const bool is_sum =
+      first.kind == FeedForwardKind::experts && loader.family().norm_places != NormPlaces::before;
+  if (parts.size() == 1 && !is_sum) return std::move(parts.front());
+  if (loader.layer().ffn.back().early) {
+    return std::make_unique<EarlyFfn>(context, loader, std::move(parts[0]), std::move(parts[1]));
+  }
+  if (first.beside) {
     return std::make_unique<SideFfn>(context, loader, std::move(parts[0]), std::move(parts[1]));
   }
   return std::make_unique<SumFfn>(context, loader, std::move(parts));

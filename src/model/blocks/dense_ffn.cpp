@@ -41,7 +41,7 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
   if (family.sub_norms)
     sub_norm_.weight = loader.vector("ffn_sub_norm.weight", n_ff, Presence::required);
   const bool normed = family.norm_places != NormPlaces::before;
-  const bool summed = part.kind == FeedForwardKind::shared_expert || part.beside;
+  const bool summed = shared || part.beside || part.in_sum;
   down_ = {context, matrix("ffn_down", n_embd, n_ff),
            normed && !summed ? loader.norm("post_ffw_norm") : Norm(),
            normed && summed,  // what experts add has norms too: they are those of the sum

@@ -50,7 +50,8 @@ bool is_router(std::string_view name) {
 }
 
 bool is_of_experts(std::string_view name) {
-  return name.ends_with("_exps.weight") || parse_expert_part(name).has_value();
+  return name.ends_with("_exps.weight") || name.ends_with("_chexps.weight") ||
+         parse_expert_part(name).has_value();
 }
 
 }  // namespace snapkv

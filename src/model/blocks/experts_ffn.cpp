@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
+
 namespace snapkv {
 namespace {
 
@@ -39,6 +41,7 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
       n_ff_(part.n_ff),
       factor_(loader.layer().factors.down),
       limits_(part.limits),
+      adjugate_spec_(part.adjugates),
       n_in_(part.n_latent > 0 ? part.n_latent : loader.config().n_embd) {
   const ModelConfig& c = loader.config();
   router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
@@ -51,6 +54,7 @@ ExpertsFfn::ExpertsFfn(const FeedForwardPart& part, const BlockContext& context,
   }
   load_experts(loader);
   load_factors(loader);
+  if (adjugate_spec_.n_ff > 0) load_adjugates(loader);
   if (part.n_latent > 0) {
     latent_down_ = loader.matrix("ffn_latent_down", n_in_, c.n_embd);
     latent_up_ = loader.matrix("ffn_latent_up", c.n_embd, n_in_);
@@ -78,6 +82,24 @@ void ExpertsFfn::load_experts(LayerLoader& loader) {
                         .gate_bias = gate.bias,
                         .up_bias = ups_[e].bias,
                         .down_bias = downs_[e].bias});
+  }
+}
+
+/// As many as there are experts, of which those of a group have the same matrices.
+void ExpertsFfn::load_adjugates(LayerLoader& loader) {
+  const int64_t n_ff = adjugate_spec_.n_ff, n = n_expert() / adjugate_spec_.n_group;
+  SNAPKV_CHECK(!own_factors_ && n_in_ == loader.config().n_embd);
+  adjugate_gates_ = loader.matrices("ffn_gate_chexps", n, n_ff, n_in_);
+  adjugate_ups_ = loader.matrices("ffn_up_chexps", n, n_ff, n_in_);
+  adjugate_downs_ = loader.matrices("ffn_down_chexps", n, n_in_, n_ff);
+  for (int64_t e = 0; e < n_expert(); ++e) {
+    const int64_t group = e / adjugate_spec_.n_group;
+    adjugates_.push_back({.gate = adjugate_gates_[group].w,
+                          .up = adjugate_ups_[group].w,
+                          .down = adjugate_downs_[group].w,
+                          .gate_bias = {},
+                          .up_bias = {},
+                          .down_bias = {}});
   }
 }
 
@@ -126,6 +148,11 @@ void ExpertsFfn::plan_activations(ActivationPlan& plan) {
   if (!gates_.empty()) gate_ = plan.add("experts' gate", n_ff_, ActivationType::f32, some);
   up_ = plan.add("experts' up", n_ff_, ActivationType::f32, some);
   act_ = plan.add("experts' act", n_ff_, ActivationType::input, some);
+  if (const int64_t n_ff = adjugate_spec_.n_ff; n_ff > 0) {
+    adjugate_gate_ = plan.add("experts' gate", n_ff, ActivationType::f32, some);
+    adjugate_up_ = plan.add("experts' up", n_ff, ActivationType::f32, some);
+    adjugate_act_ = plan.add("experts' act", n_ff, ActivationType::input, some);
+  }
   order_ = plan.add("experts' order", 1, ActivationType::i32, sorted);
   factors_ = plan.add("experts' factors", 1, ActivationType::f32, chosen);
 }
@@ -135,6 +162,9 @@ std::vector<const Weight*> ExpertsFfn::other_matrices() const {
   for (size_t e = 0; e < experts_.size(); ++e) {
     if (!gates_.empty()) all.push_back(&gates_[e]);
     all.insert(all.end(), {&ups_[e], &downs_[e]});
+  }
+  for (const auto* some : {&adjugate_gates_, &adjugate_ups_, &adjugate_downs_}) {
+    for (const Weight& w : *some) all.push_back(&w);
   }
   return all;
 }
@@ -166,6 +196,7 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
   }
   if (!latent_down_) {
     add_experts(normed, x, chosen, weights, pass);
+    if (!adjugates_.empty()) add_adjugates(normed, x, chosen, weights, pass);
     return;
   }
   const Tensor in = latent_input(normed, pass), sum = pass.buffers->get(latent_, n);
@@ -189,6 +220,26 @@ void ExpertsFfn::add_experts(const Tensor& in, const Tensor& out, const Tensor& 
                         .factor = in_sum ? 1.0f : context_.spec.config.residual_scale * factor_,
                         .out = out,
                         .memory = memory(in.shape[0], pass),
+                        .workspace = pass.linear->workspace()});
+}
+
+void ExpertsFfn::add_adjugates(const Tensor& in, const Tensor& out, const Tensor& chosen,
+                               const Tensor& weights, const LayerPass& pass) const {
+  const int64_t m = most_rows(context_.spec.config, in.shape[0]);
+  ExpertMemory smaller = memory(in.shape[0], pass);
+  smaller.gate = pass.buffers->get(adjugate_gate_, m);
+  smaller.up = pass.buffers->get(adjugate_up_, m);
+  smaller.act = pass.buffers->get(adjugate_act_, m);
+  ops::project_experts(*pass.backend,
+                       {.x = in,
+                        .experts = adjugates_,
+                        .chosen = chosen,
+                        .weights = weights,
+                        .activation = context_.spec.family->activation,
+                        .limits = {},
+                        .factor = context_.spec.config.residual_scale * adjugate_spec_.factor,
+                        .out = out,
+                        .memory = smaller,
                         .workspace = pass.linear->workspace()});
 }
 
@@ -247,6 +298,8 @@ Tensor ExpertsFfn::router_logits(const Tensor& normed, const LayerPass& pass) co
     const Projection router{router_.w, router_.bias, logits.slice(begin, begin + rows)};
     ops::project(*pass.backend, input, {&router, 1});
   }
+  const float cap = context_.spec.config.router_softcap;
+  if (cap > 0.0f) ops::softcap(*pass.backend, logits, cap);
   return logits;
 }
 

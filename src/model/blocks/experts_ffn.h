@@ -3,7 +3,7 @@
 // feed-forward network; a router, one matrix, chooses a few of them for each token, whose weighted
 // outputs are added. Both steps are ops, so that the choice stays in the device's memory. Experts
 // may work on fewer values than the layer has, which one matrix makes and another takes back
-// (Nemotron 3 Super).
+// (Nemotron 3 Super). Experts of a group may share a smaller one, which their tokens pass too.
 #pragma once
 
 #include <vector>
@@ -29,6 +29,7 @@ class ExpertsFfn final : public FeedForward {
 
  private:
   void load_experts(LayerLoader& loader);
+  void load_adjugates(LayerLoader& loader);
   void load_factors(LayerLoader& loader);
   int64_t n_expert() const { return context_.spec.config.n_expert; }
   void plan_activations(ActivationPlan& plan);
@@ -36,15 +37,18 @@ class ExpertsFfn final : public FeedForward {
   Tensor router_input(int64_t n, const LayerPass& pass) const;
   void add_experts(const Tensor& in, const Tensor& out, const Tensor& chosen, const Tensor& weights,
                    const LayerPass& pass) const;
+  void add_adjugates(const Tensor& in, const Tensor& out, const Tensor& chosen,
+                     const Tensor& weights, const LayerPass& pass) const;
   Tensor latent_input(const Tensor& normed, const LayerPass& pass) const;
   Tensor weighed_input(const Tensor& normed, const Tensor& logits, const Tensor& chosen,
                        const Tensor& weights, const LayerPass& pass) const;
   ExpertMemory memory(int64_t n, const LayerPass& pass) const;
 
   const BlockContext& context_;
-  const int64_t n_ff_;                       // of an expert
-  const float factor_;                       // LayerFactors::down
-  const GateLimits limits_;                  // of every expert
+  const int64_t n_ff_;       // of an expert
+  const float factor_;       // LayerFactors::down
+  const GateLimits limits_;  // of every expert
+  const AdjugateSpec adjugate_spec_;
   const int64_t n_in_;                       // values that experts read and give
   Weight router_;                            // [n_expert, n_embd] f32
   Norm router_norm_;                         // [n_embd] of a router that reads the residual stream
@@ -52,7 +56,10 @@ class ExpertsFfn final : public FeedForward {
   Tensor own_factors_;                       // [n_expert], or empty
   std::vector<Weight> gates_, ups_, downs_;  // [n_expert]; no gates where the family has none
   std::vector<Expert> experts_;              // the same, as ops take them
-  Weight latent_down_, latent_up_;           // [n_in, n_embd], [n_embd, n_in]; or empty
+  /// [n_expert / n_group], where there are adjugates
+  std::vector<Weight> adjugate_gates_, adjugate_ups_, adjugate_downs_;
+  std::vector<Expert> adjugates_;   // [n_expert]: that of each expert
+  Weight latent_down_, latent_up_;  // [n_in, n_embd], [n_embd, n_in]; or empty
 
   ActivationTensor logits_;                // [n, n_expert]
   ActivationTensor chosen_, weights_;      // [n, n_used]
@@ -61,8 +68,9 @@ class ExpertsFfn final : public FeedForward {
   ActivationTensor latent_, latent_in_;    // [n, n_in], where experts work on fewer values
   ActivationTensor weighed_, weighed_in_;  // [n, n_embd], where Family::weighs_inputs
   ActivationTensor gate_, up_, act_;       // [m, n_ff]
-  ActivationTensor order_, factors_;       // ExpertMemory's, as columns
-  ActivationTensor router_input_;          // [n, n_embd], where there is router_norm_
+  ActivationTensor adjugate_gate_, adjugate_up_, adjugate_act_;  // [m, AdjugateSpec::n_ff]
+  ActivationTensor order_, factors_;                             // ExpertMemory's, as columns
+  ActivationTensor router_input_;  // [n, n_embd], where there is router_norm_
 };
 
 }  // namespace snapkv

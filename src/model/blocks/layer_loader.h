@@ -42,9 +42,13 @@ class LayerLoader {
   Tensor vector(const std::string& name, int64_t n, Presence presence) {
     return weights_.vector(prefix_ + name, n, presence);
   }
-  /// [n_out, n_in] of each head, of one tensor for all; `name` without ".weight".
+  /// n matrices [n_out, n_in] of one tensor; `name` without ".weight".
+  std::vector<Weight> matrices(const std::string& name, int64_t n, int64_t n_out, int64_t n_in) {
+    return weights_.matrices(prefix_ + name + ".weight", n, n_out, n_in);
+  }
+  /// The same of each head.
   std::vector<Weight> heads(const std::string& name, int64_t n_head, int64_t n_out, int64_t n_in) {
-    return weights_.matrices(prefix_ + name + ".weight", n_head, n_out, n_in);
+    return matrices(name, n_head, n_out, n_in);
   }
   /// [n_in, n_out], as values of f32, f16 or bf16, of a matrix [n_out, n_in] of any type.
   Weight transposed(const Weight& matrix) { return {weights_.transposed(matrix.w), {}}; }

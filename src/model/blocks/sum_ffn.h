@@ -25,6 +25,7 @@ class SumFfn final : public FeedForward {
  private:
   const BlockContext& context_;
   std::vector<std::unique_ptr<FeedForward>> parts_;
+  const float factor_;    // LayerFactors::sum
   Norm post_norm_;        // [n_embd], of the sum; empty: parts add to the residual stream
   ActivationTensor sum_;  // [n, n_embd], where there is this norm
 };

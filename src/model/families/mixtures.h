@@ -6,6 +6,7 @@
 #include <array>
 
 #include "model/families/llama4.h"
+#include "model/families/mixture_layers.h"
 #include "model/family.h"
 
 namespace snapkv {
@@ -33,6 +34,14 @@ inline constexpr std::array kMixtures = {
            .shared_expert = SharedExpert::if_counted,
            .experts_normalized = false,
            .shared_output = SharedOutput::never},
+
+    Family{.name = "deepseek2-ocr",
+           .models = "DeepSeek OCR, text",
+           .make_layers = make_deepseek2_ocr_layers,
+           .experts = ExpertLayers::always,
+           .shared_expert = SharedExpert::if_counted,
+           .experts_normalized = false,
+           .rope = RopeLayout::neox},
 
     Family{.name = "bailingmoe",
            .models = "Ling 1",
@@ -223,6 +232,31 @@ inline constexpr std::array kMixtures = {
            .experts_normalized = false,
            .rope = RopeLayout::neox,
            .shared_output = SharedOutput::never},
+
+    Family{.name = "grovemoe",
+           .models = "GroveMoE",
+           .make_layers = make_grovemoe_layers,
+           .experts = ExpertLayers::always,
+           .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "arctic",
+           .models = "Snowflake Arctic",
+           .make_layers = make_arctic_layers,
+           .experts = ExpertLayers::always},
+
+    Family{.name = "grok",
+           .models = "Grok 1 and 2",
+           .make_layers = make_grok_layers,
+           .experts = ExpertLayers::always,
+           .caps_router = true,
+           .norm_places = NormPlaces::both,
+           .attention_post_norm = "attn_output_norm",
+           .activation = Activation::gelu_tanh,
+           .rope = RopeLayout::neox,
+           .logit_scale = LogitScale::multiplies_if_given,
+           .attention_softcap = 30.0f},
 
     Family{.name = "minimax-m2",
            .models = "MiniMax M2",
