@@ -114,6 +114,7 @@ struct RandomFamily {
     int64_t step_rank = 0;
     std::string pattern = {};  // [n_layer]
     bool normed = true;        // ssm_dt_norm, ssm_b_norm, ssm_c_norm
+    int64_t n_head = 0;        // > 0: PLaMo 2's, whose heads have a state each
     bool alone = false;        // whether no feed-forward networks follow
     /// Which layers have experts if the model has some; others have a network as wide as one.
     std::vector<int64_t> expert_layers = {};

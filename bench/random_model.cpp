@@ -120,7 +120,8 @@ void add_mamba_keys(GgufHeader& meta, const RandomModelShape& s) {
   meta.u32(key("ssm.conv_kernel"), 4);
   meta.u32(key("ssm.inner_size"), m.n_channel);
   meta.u32(key("ssm.state_size"), m.d_state);
-  meta.u32(key("ssm.time_step_rank"), m.step_rank);
+  meta.u32(key("ssm.time_step_rank"), m.n_head > 0 ? m.n_head : m.step_rank);
+  if (m.n_head > 0) meta.u32(key("ssm.group_count"), 0);
   std::vector<int32_t> heads;
   for (int64_t il = 0; il < s.n_layer; ++il) {
     const bool attends = scan_letter(s.family, il) == '*';

@@ -224,17 +224,23 @@ class Planner {
     const int64_t n = m.n_channel;
     matrix(blk + "ssm_in", 2 * n, s_.n_embd, g.qkv);
     matrix(blk + "ssm_conv1d", n, kKernelSize, g.attention_output, false, DType::f32);
-    bias(blk + "ssm_conv1d", n);
+    if (m.n_head == 0) bias(blk + "ssm_conv1d", n);
     matrix(blk + "ssm_x", m.step_rank + 2 * m.d_state, n, g.scan_inputs);
-    matrix(blk + "ssm_dt", n, m.step_rank, g.delta_gates, true);
+    matrix(blk + "ssm_dt", m.n_head > 0 ? m.n_head : n, m.step_rank, g.delta_gates, true);
     if (m.normed) {
-      norm(blk + "ssm_dt_norm", 1.0f, m.step_rank);
-      norm(blk + "ssm_b_norm", 1.0f, m.d_state);
-      norm(blk + "ssm_c_norm", 1.0f, m.d_state);
+      const char* const ending = m.n_head > 0 ? "" : ".weight";
+      norm(blk + "ssm_dt_norm", 1.0f, m.step_rank, ending);
+      norm(blk + "ssm_b_norm", 1.0f, m.d_state, ending);
+      norm(blk + "ssm_c_norm", 1.0f, m.d_state, ending);
     }
     const float rate = o_.gains ? g.delta_rate : 1.0f, skip = o_.gains ? g.scan_skip : 1.0f;
-    add({blk + "ssm_a", DType::f32, n, m.d_state, false, -rate, rate / 8});
-    add({blk + "ssm_d", DType::f32, 1, n, true, skip, skip / 2});
+    if (m.n_head > 0) {
+      add({blk + "ssm_a", DType::f32, 1, m.n_head, true, -rate, rate / 4});
+      add({blk + "ssm_d", DType::f32, 1, m.n_head, true, skip, skip / 2});
+    } else {
+      add({blk + "ssm_a", DType::f32, n, m.d_state, false, -rate, rate / 8});
+      add({blk + "ssm_d", DType::f32, 1, n, true, skip, skip / 2});
+    }
     matrix(blk + "ssm_out", s_.n_embd, n, g.attention_output);
   }
 

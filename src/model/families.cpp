@@ -265,6 +265,15 @@ constexpr std::array kOthers = {
            .experts = ExpertLayers::if_counted,
            .experts_normalized = false},
 
+    Family{.name = "plamo2",
+           .models = "PLaMo 2",
+           .make_layers = make_plamo2_layers,
+           .own_keys = kMambaKeys,
+           .norm_places = NormPlaces::both,
+           .qk_norm = QkNorm::own_weights,
+           .fused_gate = true,
+           .rope = RopeLayout::neox},
+
     Family{.name = "mamba",
            .models = "Mamba, Falcon Mamba",
            .make_layers = make_mamba_layers,

@@ -27,13 +27,14 @@ enum class NormKind {
 /// What lets the tokens of a layer see earlier ones (blocks/block.h).
 enum class TokenMixerKind {
   attention,
-  short_conv,  // a short convolution with gates, which remembers the last inputs
-  delta_net,   // linear attention by the gated delta rule, which remembers a matrix for each head
-  kimi_delta,  // the same with a decay for each channel of a head's keys
-  latent,      // attention whose heads share one compressed row for each token
-  mamba,       // a scan of a state for each channel, whose values decay at different paces
-  mamba2,      // a scan of a state for each head, which each token lets decay and adds to
-  attention_and_mamba2,  // both side by side
+  short_conv,   // a short convolution with gates, which remembers the last inputs
+  delta_net,    // linear attention by the gated delta rule, which remembers a matrix for each head
+  kimi_delta,   // the same with a decay for each channel of a head's keys
+  latent,       // attention whose heads share one compressed row for each token
+  mamba,        // a scan of a state for each channel, whose values decay at different paces
+  mamba2,       // a scan of a state for each head, which each token lets decay and adds to
+  mamba_heads,  // the same, where B, C and steps are made of the values, as in `mamba`
+  attention_and_mamba2,  // attention and `mamba2` side by side
   linear,                // nothing, and the layer has a matrix in place of attention
   none,                  // nothing: the layer is only a feed-forward network
 };

@@ -38,12 +38,13 @@ struct DeltaNetSpec {
   int64_t n_qkv() const { return 2 * n_head_k * d_k + n_head * d_v; }
 };
 
-/// Sizes of a mixer of Mamba-2 (SelectiveScan).
+/// Sizes of a mixer of Mamba-2 (SelectiveScan), or of MambaHeadsMixer.
 struct Mamba2Spec {
   int64_t n_group = 0;              // of B and C; divides n_head
   int64_t n_head = 0;               // of states
   int64_t d_state = 0, d_head = 0;  // rows of a head's state, and columns
   bool normed = true;               // whether what it gives has a norm
+  int64_t step_rank = 0;            // of `mamba_heads`: values of which the steps are made
 
   /// Values of a token's x, and of x, B and C.
   int64_t n_values() const { return n_head * d_head; }

@@ -242,7 +242,7 @@ TEST_P(HybridTest, RowsAreChosenAgainWhileDecoding) {
 
 INSTANTIATE_TEST_SUITE_P(Models, HybridTest,
                          testing::Values("lfm2", "qwen35-draft", "nemotron_h", "falcon-h1",
-                                         "kimi-linear-attn", "jamba-moe"),
+                                         "kimi-linear-attn", "jamba-moe", "plamo2"),
                          [](const auto& param) { return std::string(param.param).substr(0, 4); });
 
 TEST(HybridInfo, SaysWhichLayersHaveNoRows) {

@@ -128,7 +128,7 @@ TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
     const char* meaning;
   } cases[] = {{"llama", "expert_shared_count", 8, "experts that every token passes"},
                {"glm-dsa", "attention.kv_lora_rank", 512, "multi-head latent attention"},
-               {"plamo2", "ssm.state_size", 16, "recurrent"},
+               {"rwkv6", "ssm.state_size", 16, "recurrent"},
                {"rwkv7", "wkv.head_size", 64, "recurrent"},
                {"gemma3", "attention.shared_kv_layers", 15, "share keys and values"}};
   for (const auto& c : cases) {

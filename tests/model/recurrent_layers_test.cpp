@@ -121,6 +121,23 @@ TEST(RecurrentLayers, SizesOfMambaMixersAreChecked) {
                   {"jamba.expert_count", "missing", "blk.1.ffn_gate_inp.weight"});
 }
 
+TEST(RecurrentLayers, SizesOfMixersOfPlamo2AreChecked) {
+  const auto refused = [](const char* key, auto value, std::initializer_list<const char*> words) {
+    TinyFile file = file_of("plamo2");
+    file.set("plamo2.ssm.conv_kernel", uint32_t{4});
+    file.set("plamo2.ssm.state_size", uint32_t{8});
+    file.set("plamo2.ssm.time_step_rank", uint32_t{4});
+    file.set("plamo2.ssm.inner_size", uint32_t{64});
+    file.set("plamo2.attention.head_count_kv", std::vector<int32_t>{0});
+    file.set(key, value);
+    expect_mentions(load_error(file), words);
+  };
+  refused("plamo2.ssm.time_step_rank", uint32_t{3},
+          {"plamo2.ssm.time_step_rank = 3", "plamo2.ssm.inner_size = 64"});
+  refused("plamo2.ssm.conv_kernel", uint32_t{1}, {"plamo2.ssm.conv_kernel", "it is 1"});
+  refused("plamo2.ssm.state_size", uint32_t{8}, {"none of 1 layers"});
+}
+
 TEST(RecurrentLayers, SizesOfMamba2MixersAreChecked) {
   const auto file = [](const std::string& architecture) {
     TinyFile tiny = file_of(architecture);

@@ -53,7 +53,15 @@ std::vector<FamilyModel> with_mamba() {
                                           .d_head = 32,
                                           .pattern = "MMM",
                                           .parts_apart = true});
-  return {model_with("jamba", jamba), model_with("jamba-moe", experts), model_with("mamba", mamba),
+  RandomFamily plamo2;
+  plamo2.architecture = "plamo2";
+  plamo2.norm_after = plamo2.bare_post_norms = true;
+  plamo2.qk_norm = RandomQkNorm::own_weights;
+  plamo2.fused_qkv = plamo2.fused_gate = true;
+  plamo2.mamba = {
+      .n_channel = 128, .d_state = 24, .step_rank = 64, .pattern = "m*mm*m", .n_head = 4};
+  return {model_with("plamo2", plamo2),      model_with("jamba", jamba),
+          model_with("jamba-moe", experts),  model_with("mamba", mamba),
           model_with("mamba-norms", falcon), model_with("mamba2", mamba2)};
 }
 

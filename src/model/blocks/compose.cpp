@@ -15,6 +15,7 @@
 #include "model/blocks/linear_mixer.h"
 #include "model/blocks/mamba.h"
 #include "model/blocks/mamba2.h"
+#include "model/blocks/mamba_heads.h"
 #include "model/blocks/short_conv.h"
 #include "model/blocks/side_ffn.h"
 #include "model/blocks/side_mixer.h"
@@ -53,6 +54,8 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
       return std::make_unique<MambaMixer>(context, loader);
     case TokenMixerKind::mamba2:
       return std::make_unique<Mamba2Mixer>(context, loader);
+    case TokenMixerKind::mamba_heads:
+      return std::make_unique<MambaHeadsMixer>(context, loader);
     case TokenMixerKind::attention_and_mamba2:
       return std::make_unique<SideMixer>(std::make_unique<Attention>(context, loader),
                                          std::make_unique<Mamba2Mixer>(context, loader));

@@ -3,7 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "backend/ops.h"
@@ -17,19 +19,45 @@ namespace {
 
 constexpr int64_t kMostChannels = 1 << 20, kMostChannelState = 1 << 12;
 
+int64_t read_conv_kernel(const MetadataReader& reader) {
+  const int64_t n = reader.size("ssm.conv_kernel", kMostTaps);
+  if (n >= 2) return n;
+  fail(ErrorCode::kBadModel, "{}: {} must be between 2 and {}, it is {}", reader.file().path(),
+       reader.key("ssm.conv_kernel"), kMostTaps, n);
+}
+
 LayerSpec mamba_layer(const MetadataReader& reader, ScanNorms norms) {
   LayerSpec layer = stateless_layer(TokenMixerKind::mamba);
   layer.mamba = {.n_channel = reader.size("ssm.inner_size", kMostChannels),
                  .d_state = reader.size("ssm.state_size", kMostChannelState),
                  .step_rank = reader.size("ssm.time_step_rank", kMostChannels),
                  .norms = norms};
-  layer.conv_kernel = reader.size("ssm.conv_kernel", kMostTaps);
-  if (layer.conv_kernel < 2) {
-    fail(ErrorCode::kBadModel, "{}: {} must be between 2 and {}, it is {}", reader.file().path(),
-         reader.key("ssm.conv_kernel"), kMostTaps, layer.conv_kernel);
-  }
+  layer.conv_kernel = read_conv_kernel(reader);
   const MambaSpec& s = layer.mamba;
   layer.state = {.n_recurrent = s.n_channel * (layer.conv_kernel - 1 + s.d_state)};
+  return layer;
+}
+
+/// Of PLaMo 2. .ssm.time_step_rank is the number of heads; that of the values which make their
+/// steps no key says.
+LayerSpec mamba_heads_layer(const MetadataReader& reader, int64_t n_embd) {
+  constexpr const char* kHeads = "ssm.time_step_rank";
+  const std::string& path = reader.file().path();
+  const int64_t n_values = reader.size("ssm.inner_size", kMostChannels);
+  const int64_t n_head = reader.size(kHeads, kMostChannels);
+  if (n_values % n_head != 0) {
+    fail(ErrorCode::kBadModel, "{}: {} = {} does not divide {} = {}", path, reader.key(kHeads),
+         n_head, reader.key("ssm.inner_size"), n_values);
+  }
+  LayerSpec layer = stateless_layer(TokenMixerKind::mamba_heads);
+  layer.mamba2 = {.n_group = 1,
+                  .n_head = n_head,
+                  .d_state = reader.size("ssm.state_size", kMostChannelState),
+                  .d_head = n_values / n_head,
+                  .normed = false,
+                  .step_rank = std::max<int64_t>(64, n_embd / 16)};
+  layer.conv_kernel = read_conv_kernel(reader);
+  layer.state = {.n_recurrent = n_values * (layer.conv_kernel - 1 + layer.mamba2.d_state)};
   return layer;
 }
 
@@ -66,6 +94,15 @@ void make_jamba_layers(const MetadataReader& reader, ModelSpec& spec) {
   }
   require_attention(reader, spec);
   add_jamba_networks(reader, spec);
+}
+
+void make_plamo2_layers(const MetadataReader& reader, ModelSpec& spec) {
+  const LayerSpec mamba = mamba_heads_layer(reader, spec.config.n_embd);
+  for (const Heads& heads : read_heads(reader, spec.config, false)) {
+    const bool attends = heads.n_head_kv > 0;
+    spec.layers.push_back(attends ? full_attention_layer(reader, spec, heads) : mamba);
+  }
+  require_attention(reader, spec);
 }
 
 void make_mamba_layers(const MetadataReader& reader, ModelSpec& spec) {

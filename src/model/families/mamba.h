@@ -18,7 +18,11 @@ void make_jamba_layers(const MetadataReader& reader, ModelSpec& spec);
 /// Of `mamba`: every layer is a mixer alone. .ssm.dt_b_c_rms says whether it has norms.
 void make_mamba_layers(const MetadataReader& reader, ModelSpec& spec);
 
-/// Family::own_keys of both.
+/// Of `plamo2`: layer il has attention where .attention.head_count_kv[il] is not 0, and a mixer of
+/// heads elsewhere.
+void make_plamo2_layers(const MetadataReader& reader, ModelSpec& spec);
+
+/// Family::own_keys of all.
 inline constexpr std::array<std::string_view, 1> kMambaKeys = {"ssm."};
 
 }  // namespace snapkv
