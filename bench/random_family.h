@@ -42,7 +42,8 @@ struct RandomFamily {
   bool counts_both = false;  // .feed_forward_length is twice n_ff
   bool fused_qkv = false, gated = true, fused_gate = false;
   bool own_output = false, output_has_bias = false;
-  bool second_norm = false;  // attn_norm_2: attention's, attn_norm being the network's beside it
+  bool second_norm = false;     // attn_norm_2: attention's, attn_norm being the network's beside it
+  bool embedding_norm = false;  // token_embd_norm
   bool rope_freqs = false, long_factors = false, learned_positions = false;
   bool sinks = false;           // attn_sinks: a score of each head
   bool attention_gate = false;  // attn_gate: a matrix of gates of what attention gives

@@ -26,6 +26,7 @@ class Planner {
     if (f_.learned_positions) {
       matrix("position_embd", o_.n_ctx, s_.n_embd, g.positions * root, false, DType::f32);
     }
+    if (f_.embedding_norm) norm("token_embd_norm");
     norm(f_.conv_kernel > 0 ? "token_embd_norm" : "output_norm");
     if (f_.own_output || !o_.tied_output) {
       matrix("output", s_.n_vocab, s_.n_embd, g.output, f_.output_has_bias);

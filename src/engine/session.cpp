@@ -2,6 +2,7 @@
 // Session: options, state, and the public interface to prefill.cpp and decode.cpp.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "engine/core/kv_types.h"
@@ -9,6 +10,7 @@
 #include "engine/core/sessions_in_use.h"
 #include "engine/decode/decode_step.h"
 #include "engine/session_options.h"
+#include "model/model_spec.h"
 
 namespace snapkv {
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
@@ -28,9 +30,18 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
   const int64_t n_positions = impl_->architecture().config().n_positions;
   if (n_positions > 0 && options.n_ctx == 0) impl_->n_ctx = std::min(impl_->n_ctx, n_positions);
   if (n_positions > 0 && impl_->n_ctx > n_positions) {
-    fail(ErrorCode::kUsage,
-         "{} is {}; {} has learned positions for {} tokens only",
+    fail(ErrorCode::kUsage, "{} is {}; {} has learned positions for {} tokens only",
          OptionName("n_ctx"), impl_->n_ctx, impl_->info().path, n_positions);
+  }
+  const std::vector<LayerSpec>& layers = impl_->architecture().spec().layers;
+  const bool biased = std::any_of(layers.begin(), layers.end(),
+                                  [](const LayerSpec& layer) { return bool{layer.position_bias}; });
+  if (biased && options.n_ctx == 0) {
+    impl_->n_ctx = std::min(impl_->n_ctx, PositionBiasSpec::kMostTokens);
+  }
+  if (biased && impl_->n_ctx > PositionBiasSpec::kMostTokens) {
+    fail(ErrorCode::kUsage, "{} is {}; {} has position biases, which reach {} tokens",
+         OptionName("n_ctx"), impl_->n_ctx, impl_->info().path, PositionBiasSpec::kMostTokens);
   }
 }
 Session::~Session() = default;

@@ -257,11 +257,6 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   c.n_layer = reader.size("block_count", 4096);
   if (reader.has("nextn_predict_layers")) c.n_draft_layer = read_n_draft_layers(reader, c.n_layer);
   c.n_layer -= c.n_draft_layer;
-  if (c.n_layer == family.biased_n_layer) {
-    fail(ErrorCode::kBadModel,
-         "{}: {} models of {} layers have linear position biases (ALiBi), which are not supported",
-         file.path(), c.architecture, c.n_layer);
-  }
   c.n_embd = reader.size("embedding_length", 1 << 20);
   c.parallel = family.parallel || (family.parallel_if_flagged && read_parallel(reader));
   c.activation = read_activation(reader, family);

@@ -32,7 +32,7 @@ class Decoder final : public Architecture {
   const ModelSpec& spec() const override { return spec_; }
   const ActivationPlan& activations() const override { return activations_; }
 
-  // x = embedding[token] * scale (+ position[pos])
+  // x = embedding[token] * scale (+ position[pos]), or a norm of this
   void embed(std::span<const int32_t> tokens, const LayerPass& pass) const override {
     Backend& backend = *pass.backend;
     const AltUpEnds* const altup = weights_.altup.get();
@@ -44,6 +44,7 @@ class Decoder final : public Architecture {
       ops::embed(backend, weights_.position_embd.w, pass.pos, positions);
       ops::add(backend, x, positions, 1.0f);
     }
+    if (weights_.embedding_norm) normalize(backend, spec_, weights_.embedding_norm, x, x);
     if (altup != nullptr) altup->begin(x, pass);
   }
 

@@ -26,6 +26,10 @@ class DecoderLoader {
     w.token_embd = loader_.matrix("token_embd", c.n_vocab, c.n_embd);
     if (c.n_positions > 0)
       w.position_embd = loader_.matrix("position_embd", c.n_positions, c.n_embd);
+    if (family_.embedding_norm) {
+      w.embedding_norm =
+          LayerLoader::load_norm(context_.spec, loader_, "token_embd_norm", Presence::required);
+    }
     w.output_norm = LayerLoader::load_norm(context_.spec, loader_, std::string(family_.output_norm),
                                            Presence::required);
     w.output = output(w.token_embd);
@@ -141,6 +145,7 @@ std::vector<Tensor> DecoderWeights::all() const {
     if (t) tensors.push_back(t);
     if (bias) tensors.push_back(bias);
   };
+  add(embedding_norm.weight, embedding_norm.bias);
   add(output_norm.weight, output_norm.bias);
   add(output.w, output.bias);
   for (const DecoderLayer& layer : layers) {

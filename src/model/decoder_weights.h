@@ -37,6 +37,7 @@ struct DecoderLayer {
 struct DecoderWeights {
   Weight token_embd;                 // [n_vocab, n_embd]
   Weight position_embd;              // [n_positions, n_embd], or empty
+  Norm embedding_norm;               // [n_embd], where Family::embedding_norm
   LayerInputTables layer_inputs;     // where layers have inputs of their own
   std::unique_ptr<AltUpEnds> altup;  // where tokens have several residual streams
   std::vector<DecoderLayer> layers;

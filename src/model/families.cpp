@@ -408,7 +408,8 @@ constexpr std::array kOthers = {
            .logit_scale = LogitScale::divides},
 
     Family{.name = "baichuan",
-           .models = "Baichuan 7B and Baichuan 2 7B",
+           .models = "Baichuan and Baichuan 2, 7B and 13B",
+           .position_bias = 8.0f,
            .biased_n_layer = 40,
            .shared_output = SharedOutput::never},
 

@@ -89,6 +89,7 @@ enum class RotatedLayers {
   windows_if_any,     // these, or all if the file has no windows
   if_flagged,         // those that .attention.rope_pattern says, or all without it
   none,               // positions are learned vectors, added to the embeddings: position_embd
+  biased,             // none: scores have biases that grow with distance (Family::position_bias)
 };
 
 /// What is done with .logit_scale.
@@ -208,9 +209,20 @@ struct Family {
   float attention_softcap = 0.0f;  // if the file does not say; 0: none
   float final_softcap = 0.0f;      // of the logits; same default
   int64_t wide_scale_n_layer = 0;  // models with this n_layer scale scores by n_embd / n_head
-  int64_t biased_n_layer = 0;      // models with this n_layer have position biases: not supported
+  /// Linear position biases (ALiBi, arXiv 2108.12409) in place of a rotation, whose steepest slope
+  /// is that of PositionBias: .attention.max_alibi_bias, or this where the header has no such key.
+  /// 0: none.
+  float position_bias = 0.0f;
+  int64_t biased_n_layer = 0;    // with position_bias: only models with this n_layer; 0: all
+  bool scales_by_width = false;  // scores by 1 / head_dim, not by its root
+  bool embedding_norm = false;   // token_embd_norm, of embeddings
   SharedOutput shared_output = SharedOutput::allowed;
 };
+
+/// Family::own_keys of families with position biases, some of which may clamp queries too.
+inline constexpr std::array<std::string_view, 1> kBiasKeys = {"attention.max_alibi_bias"};
+inline constexpr std::array<std::string_view, 2> kBiasAndClampKeys = {"attention.max_alibi_bias",
+                                                                      "attention.clamp_kqv"};
 
 /// Family::own_keys of families that may clamp queries, keys and values.
 inline constexpr std::array<std::string_view, 1> kClampKeys = {"attention.clamp_kqv"};

@@ -120,6 +120,18 @@ struct FeedForwardPart {
   float peaks = -std::numeric_limits<float>::infinity();
 };
 
+/// Linear position biases of scores (ALiBi): slope * (position of the key - that of the query).
+/// They are part of the dot product: keys have `n_values` more values, which hold their position,
+/// and queries as many, which hold the head's slope.
+struct PositionBiasSpec {
+  static constexpr int64_t kMostTokens = int64_t{1} << 24;  // whose positions keys can hold
+
+  float max_bias = 0.0f;  // slopes of n heads, a power of two: 2^(-max_bias * h / n), h from 1 to n
+  int64_t n_values = 0;   // the last ones of state.head_dim_k; 0: there are no biases
+
+  explicit operator bool() const { return n_values > 0; }
+};
+
 struct LayerSpec {
   TokenMixerKind mixer = TokenMixerKind::attention;
   AttentionKind attention = AttentionKind::full;
@@ -129,10 +141,11 @@ struct LayerSpec {
   float scale = 1.0f;     // of the scores
   float softcap = 0.0f;   // of the scores; 0: none
   RotationSpec rotation;  // of queries and keys
-  bool plain_qk_norm = false;   // whether these are normed without weights
-  bool has_temperature = true;  // whether ModelConfig::temperature scales queries
-  bool compressed = true;       // whether a policy chooses among the rows of its state
-  PolicyLayer place;            // among the layers where it does
+  PositionBiasSpec position_bias;  // in place of the rotation
+  bool plain_qk_norm = false;      // whether these are normed without weights
+  bool has_temperature = true;     // whether ModelConfig::temperature scales queries
+  bool compressed = true;          // whether a policy chooses among the rows of its state
+  PolicyLayer place;               // among the layers where it does
   /// Whether the matrix of the queries also computes, after each head's query, a gate for what the
   /// head's attention gives (arXiv 2505.06708).
   bool output_gate = false;
@@ -154,6 +167,8 @@ struct LayerSpec {
     if (attention == AttentionKind::chunked) return (n_tokens - 1) % window + 1;
     return attention == AttentionKind::sliding_window ? std::min(n_tokens, window) : n_tokens;
   }
+  /// Values of a head's query and key that matrices make.
+  int64_t head_width() const { return state.head_dim_k - position_bias.n_values; }
   int64_t n_q() const { return n_head * state.head_dim_k; }        // values of a token's queries
   int64_t n_k() const { return state.n_head * state.head_dim_k; }  // of its keys
   int64_t n_v() const { return state.n_head * state.head_dim_v; }  // of its values

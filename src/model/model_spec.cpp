@@ -147,6 +147,7 @@ bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il,
     case RotatedLayers::if_flagged:
       return is_flagged(reader, "attention.rope_pattern", il, std::ssize(windows.in_pattern));
     case RotatedLayers::none:
+    case RotatedLayers::biased:
       return false;
   }
   SNAPKV_CHECK(false);
@@ -157,6 +158,7 @@ float read_attention_scale(const MetadataReader& reader, const ModelSpec& spec,
   const ModelConfig& c = spec.config;
   const int64_t width =
       c.n_layer == spec.family->wide_scale_n_layer ? c.n_embd / heads.n_head : heads.head_dim;
+  if (spec.family->scales_by_width) return 1.0f / static_cast<float>(heads.head_dim);
   const double scale = reader.not_negative("attention.scale", 0.0);
   return scale > 0.0 ? static_cast<float>(scale) : 1.0f / std::sqrt(static_cast<float>(width));
 }
@@ -200,6 +202,20 @@ void halve_rotation(const MetadataReader& reader, RotationSpec& rotation) {
   rotation.may_have_more = true;
 }
 
+/// The biases of the scores of a layer's heads, if the model has some.
+void add_position_bias(const MetadataReader& reader, const ModelSpec& spec, LayerSpec& layer) {
+  constexpr int64_t kBlock = 32;  // of q8_0, in which positions would lose their last digits
+  const Family& family = *spec.family;
+  const bool may_have = family.biased_n_layer == 0 || family.biased_n_layer == spec.config.n_layer;
+  if (family.position_bias == 0.0f || !may_have) return;
+  PositionBiasSpec& bias = layer.position_bias;
+  bias.max_bias =
+      static_cast<float>(reader.positive("attention.max_alibi_bias", family.position_bias));
+  bias.n_values = (layer.state.head_dim_k + 8) % kBlock == 0 ? 16 : 8;
+  layer.state.head_dim_k += bias.n_values;
+  layer.rotation = RotationSpec();
+}
+
 void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
   const ModelConfig& c = spec.config;
   const Family& family = *spec.family;
@@ -224,6 +240,7 @@ void make_llama_layers(const MetadataReader& reader, ModelSpec& spec) {
     }
     if (!is_rotated(reader, family.rotated, il, windows)) layer.rotation = RotationSpec();
     layer.factors.attention_out = value_scale;
+    add_position_bias(reader, spec, layer);
     // a window as long as the context hides nothing
     if (in_pattern && windows.length < c.n_ctx_train) {
       layer.attention = AttentionKind::sliding_window;

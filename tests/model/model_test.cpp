@@ -163,13 +163,6 @@ TEST(ModelTest, ScalesAndCapsMustBeNumbers) {
   expect_mentions(load_error(logits), {"llama.logit_scale"});
 }
 
-// Llama.cpp's rule: the header of Baichuan 13B does not say it.
-TEST(ModelTest, PositionBiasesThatOnlyTheSizeTellsAreNamed) {
-  TinyFile file = file_of("baichuan");
-  file.set("baichuan.block_count", uint32_t{40});
-  expect_mentions(load_error(file), {"baichuan", "40 layers", "ALiBi"});
-}
-
 template <typename T>
 void expect_refused(const char* architecture, const std::string& key, T value,
                     std::initializer_list<const char*> words) {

@@ -139,12 +139,39 @@ std::vector<FamilyModel> with_shared_experts() {
   return {model_of("deepseek", shape_of(deepseek)), model_of("bailingmoe", shape_of(ling))};
 }
 
+/// ALiBi. Slopes of 6 heads are of two series.
+std::vector<FamilyModel> with_position_biases() {
+  RandomFamily bloom = like_gpt("bloom", true);
+  bloom.embedding_norm = true;
+  RandomFamily mpt = like_gpt("mpt", false);
+  mpt.keys = {{"attention.max_alibi_bias", 6.0}, {"attention.clamp_kqv", 1.5}};
+  RandomModelShape mpt_shape = shape_of(mpt, 3, 16);
+  mpt_shape.n_embd = 96;
+  mpt_shape.n_head = mpt_shape.n_head_kv = 6;
+  RandomFamily refact{.architecture = "refact", .own_output = true};
+  RandomFamily jais{.architecture = "jais",
+                    .layer_norm = true,
+                    .norm_bias = true,
+                    .qkv_bias = true,
+                    .output_bias = true,
+                    .ffn_bias = true,
+                    .fused_qkv = true,
+                    .own_output = true,
+                    .keys = {{"attention.max_alibi_bias", 8.0}}};
+  RandomFamily baichuan{.architecture = "baichuan", .own_output = true};
+  FamilyModel deep = model_of("baichuan-13b", shape_of(baichuan, 40));  // by this the file is known
+  deep.options.gains->attention_output = deep.options.gains->ffn = 0.4f;
+  return {with_small_networks("bloom", with_kv_heads(bloom, 4)),
+          with_small_networks("mpt", mpt_shape), model_of("refact", with_kv_heads(refact, 1)),
+          model_of("jais", with_kv_heads(jais, 4)), deep};
+}
+
 }  // namespace
 
 std::vector<FamilyModel> older_models() {
   std::vector<FamilyModel> all = {starcoder(), phi2(), codeshell()};
   for (auto&& some : {gpt_neoxes(), falcons(), like_llama(), families_of_2023(),
-                      with_clamped_attention(), with_shared_experts()}) {
+                      with_clamped_attention(), with_shared_experts(), with_position_biases()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

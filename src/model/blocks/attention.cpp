@@ -34,6 +34,7 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
           normed ? loader.norm(std::string(loader.family().attention_post_norm)) : Norm(), false,
           layer_.factors.attention_out};
   plan_activations(context.activations);
+  if (layer_.position_bias) bias_ = PositionBias(context, loader);
   loader.ignore("attn_rot_embd");  // files of 2023; the table is recomputed
   loader.ignore("attention.rotary_emb.inv_freq");
 }
@@ -52,8 +53,8 @@ void Attention::load_norms(LayerLoader& loader) {
 
 void Attention::plan_activations(ActivationPlan& plan) {
   const StateShape& rows = layer_.state;
-  q_ = plan.add_heads("q", layer_.n_head, rows.head_dim_k);
-  k_ = plan.add_heads("k", rows.n_head, rows.head_dim_k);
+  q_ = plan.add_heads("q", layer_.n_head, layer_.head_width());
+  k_ = plan.add_heads("k", rows.n_head, layer_.head_width());
   v_ = plan.add_heads("v", rows.n_head, rows.head_dim_v);
   attn_ = plan.add_heads("attn", layer_.n_head, rows.head_dim_v, ActivationType::input);
   if (is_changed()) unchanged_ = plan.add_heads("ungated", layer_.n_head, rows.head_dim_v);
@@ -81,8 +82,9 @@ void Attention::load_gate(LayerLoader& loader) {
 void Attention::load_qkv(LayerLoader& loader) {
   const int64_t n_embd = loader.config().n_embd;
   const Presence bias = loader.family().qkv_bias;
-  const int64_t n_q = layer_.output_gate ? 2 * layer_.n_q() : layer_.n_q();
-  const int64_t n_k = layer_.n_k(), n_v = layer_.n_v();
+  const int64_t d = layer_.head_width();
+  const int64_t n_q = (layer_.output_gate ? 2 : 1) * layer_.n_head * d;
+  const int64_t n_k = layer_.state.n_head * d, n_v = layer_.n_v();
   load_gate(loader);
   if (loader.has("attn_qkv.weight")) {  // one matrix: queries, keys, values
     const Weight qkv = loader.matrix("attn_qkv", n_q + n_k + n_v, n_embd, bias);
@@ -152,7 +154,11 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   prepare(q, k, pass);
 
   const Tensor unchanged = is_changed() ? buffers.get(unchanged_, n_out) : attn;
-  pass.attention->attend(q, k, v, unchanged);
+  if (bias_) {
+    pass.attention->attend(bias_.widen_queries(q, pass), bias_.widen_keys(k, pass), v, unchanged);
+  } else {
+    pass.attention->attend(q, k, v, unchanged);
+  }
 
   if (n_out == 0) return;
   const Activation activation = context_.spec.family->gate_activation;

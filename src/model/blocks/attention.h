@@ -6,6 +6,7 @@
 
 #include "model/blocks/block.h"
 #include "model/blocks/layer_loader.h"
+#include "model/blocks/position_bias.h"
 
 namespace snapkv {
 
@@ -25,7 +26,11 @@ class Attention final : public TokenMixer {
   std::vector<const Norm*> norms() const override {
     return present({&q_norm_, &k_norm_, &v_norm_, &sub_norm_, &out_.post_norm});
   }
-  std::vector<Tensor> vectors() const override { return {sinks_}; }
+  std::vector<Tensor> vectors() const override {
+    std::vector<Tensor> all = bias_.tables();
+    all.push_back(sinks_);
+    return all;
+  }
   Tensor sinks() const override { return sinks_; }
 
  private:
@@ -51,6 +56,7 @@ class Attention final : public TokenMixer {
   Norm sub_norm_;               // [n_head * head_dim_v], where Family::sub_norms
   Norm v_norm_;                 // [head_dim_v], where Family::value_norm
   Tensor sinks_;                // [n_head], or empty
+  PositionBias bias_;           // empty where scores have none
   ResidualOutput out_;          // of n_head * head_dim_v values
   ActivationTensor q_, attn_;   // [n, n_head, head_dim]
   ActivationTensor k_, v_;      // [n, n_head_kv, head_dim]
