@@ -1,29 +1,39 @@
 # SPDX-License-Identifier: MIT
 """The parts of snapkv.ray that need no cluster: which replica has read a prompt, errors in each
-API's form, documents on storage (a folder, and S3 where moto is installed).
+API's form, documents on storage (a folder, and S3 where moto is installed), and what can be known
+of packaging/ray without machines to run it on.
 
-usage: ray_parts_test.py   (skipped where Ray is not installed)
+usage: ray_parts_test.py MODEL   (skipped where Ray is not installed)
 """
 
+import copy
 import json
 import os
+import re
 import sys
 import tempfile
 import unittest
 
+MODEL = sys.argv.pop(1)
 try:
+    import jsonschema
     import numpy
-    import ray  # noqa: F401
-    from ray import serve  # noqa: F401
+    import ray
+    import yaml
+    from ray import serve
+    from ray.autoscaler._private.util import prepare_config, validate_config
+    from ray.serve.schema import ServeDeploySchema
 except ImportError:
     print("skipped: ray[serve] is not installed")
     sys.exit(77)
 
 import snapkv.ray
+from snapkv._server import Server
 from snapkv.ray import _replica, _requests, _serving
 from snapkv.ray._documents import Storage
 from snapkv.ray.routing import Beginnings
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CHAT = "/v1/chat/completions"
 
 
@@ -198,6 +208,88 @@ class Applications(unittest.TestCase):
         words = _serving.words("m.gguf", 2, kv_budget=512, kv_memory="4G", no_such=None)
         self.assertEqual(words, ["-m", "m.gguf", "--kv-budget", "512", "--kv-memory", "4G",
                                  "--threads", "2"])
+
+
+def read(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+class Packaging(unittest.TestCase):
+    """packaging/ray: the launcher's file, KubeRay's, and the image that the latter names."""
+
+    def setUp(self):
+        self.cluster = yaml.safe_load(read("packaging", "ray", "cluster.yaml"))
+        self.service = yaml.safe_load(read("packaging", "ray", "kuberay.yaml"))["spec"]
+        self.config = yaml.safe_load(self.service["serveConfigV2"])
+        self.arguments = self.config["applications"][0]["args"]
+        self.nodes = self.service["rayClusterConfig"]
+        self.image = re.search(r"^FROM rayproject/ray:([0-9.]+)-py(\d)(\d+)-cpu$",
+                               read("packaging", "ray", "Dockerfile"), re.MULTILINE)
+
+    def pods(self):
+        groups = [self.nodes["headGroupSpec"], *self.nodes["workerGroupSpecs"]]
+        return [group["template"]["spec"] for group in groups]
+
+    def test_rays_launcher_accepts_its_file(self):
+        path = os.path.join(os.path.dirname(ray.__file__), "autoscaler", "ray-schema.json")
+        with open(path, encoding="utf-8") as file:
+            schema = json.load(file)
+        jsonschema.validate(self.cluster, schema)
+        with self.assertRaises(jsonschema.ValidationError):
+            jsonschema.validate({**self.cluster, "workers": 2}, schema)
+        whole = prepare_config(copy.deepcopy(self.cluster))
+        validate_config(whole)
+        self.assertEqual(whole["max_workers"], len(self.cluster["provider"]["worker_ips"]))
+        # without Ray's token, whoever reaches the port of a node runs code there
+        for commands in (whole["head_start_ray_commands"], whole["worker_start_ray_commands"]):
+            self.assertIn("RAY_AUTH_MODE=token", commands[-1])
+        self.assertEqual(self.nodes["authOptions"], {"mode": "token"})
+
+    def test_serve_accepts_kuberays_config_and_builds_its_application(self):
+        config = ServeDeploySchema(**self.config)
+        module, name = config.applications[0].import_path.split(":")
+        self.assertIs(getattr(sys.modules[module], name), snapkv.ray.build)
+        self.assertIsInstance(snapkv.ray.build(self.arguments), serve.Application)
+
+    def test_the_replicas_fit_into_the_pods(self):
+        group, = self.nodes["workerGroupSpecs"]
+        a_node = int(group["rayStartParams"]["num-cpus"]) // self.arguments["cpus"]
+        wanted = self.arguments["replicas"] + self.arguments["prefill_replicas"]
+        self.assertGreaterEqual(group["replicas"] * a_node, wanted)
+
+    def test_every_path_is_on_a_volume_and_the_port_is_the_services(self):
+        for pod in self.pods():
+            container, = pod["containers"]
+            mounts = {m["mountPath"]: m for m in container["volumeMounts"]}
+            self.assertEqual({v["name"] for v in pod["volumes"]},
+                             {m["name"] for m in mounts.values()})
+            for name in ("model", "documents", "api_key_file"):
+                self.assertTrue(any(self.arguments[name].startswith(m) for m in mounts), name)
+            self.assertNotIn("readOnly", mounts[self.arguments["documents"]])
+        ports = {p["name"]: p["containerPort"] for p in self.pods()[0]["containers"][0]["ports"]}
+        self.assertEqual(ports["serve"], self.config["http_options"]["port"])
+
+    def test_the_image_has_the_ray_that_the_manifest_says_and_the_package_needs(self):
+        self.assertEqual(self.nodes["rayVersion"], self.image[1])
+        needed = re.search(r'"ray\[serve,data\]>=([0-9.]+)"', read("pyproject.toml"))[1]
+        def numbers(version):
+            return [int(n) for n in version.split(".")]
+        self.assertGreaterEqual(numbers(self.image[1]), numbers(needed))
+        python = re.search(r'requires-python = ">=([0-9.]+)"', read("pyproject.toml"))[1]
+        self.assertGreaterEqual([int(self.image[2]), int(self.image[3])], numbers(python))
+
+    def test_the_server_has_the_options_of_the_manifest_and_asks_for_a_key(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as keys:
+            keys.write("correct-horse-battery-staple\n")
+            keys.flush()
+            own = {"replicas", "prefill_replicas", "ingress_replicas", "documents"}  # of app()
+            given = {k: v for k, v in self.arguments.items() if k not in own}
+            given.update(model=MODEL, cpus=1, kv_memory="64M", api_key_file=keys.name)
+            with Server(_serving.words(**given)) as server:
+                self.assertEqual(server.request("GET", "/props")[0], 401)
+                key = {"Authorization": "Bearer correct-horse-battery-staple"}
+                self.assertEqual(server.request("GET", "/props", headers=key)[0], 200)
 
 
 if __name__ == "__main__":
