@@ -71,7 +71,7 @@ test-models: models test-python  ## The tests of these models, and those that ne
 	  -DSNAPKV_REAL_MODELS=$(CURDIR)/models/real -DPython3_EXECUTABLE=$(CURDIR)/$(TEST_PYTHON)/bin/python
 	cmake --build $(BUILD) --parallel $(JOBS) \
 	  --target real_models_test bin/snapkv snapkv_c snapkv_server_library snapkv_logits example_answer example_answer_c
-	ctest --preset $(SNAPKV_PRESET) --tests-regex 'RealModel|real_models|^python|^examples|train|docs'
+	SNAPKV_TEST_RAY=whole ctest --preset $(SNAPKV_PRESET) --tests-regex 'RealModel|real_models|^python|^examples|train|docs'
 
 generated: build     ## Write the parts of documents and types that the tables of options and policies make
 	SNAPKV_UPDATE=1 ctest --preset $(SNAPKV_PRESET) --tests-regex '^Generated|^node.types'

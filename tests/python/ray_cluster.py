@@ -14,8 +14,13 @@ import uuid
 MARK = "SNAPKV_TEST_CLUSTER"
 os.environ.update({
     "RAY_USAGE_STATS_ENABLED": "0", MARK: uuid.uuid4().hex,
-    "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",  # as `snapkv ray serve` has it
-    "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",  # a proxy after 3 s rather than 30, and
+    # a token of this cluster's own: Ray would make one in the user's home
+    "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid.uuid4().hex + uuid.uuid4().hex,
+    # as `snapkv ray serve` has them (snapkv.ray._command.ENVIRONMENT)
+    "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1", "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
+    "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "0",
+    # Ray's own is 15, with which workers wait for whatever else the machine does
+    "RAY_worker_niceness": "0",
     # a node that has died is noticed after 4 s rather than 15: docs/machines.md
     "RAY_health_check_period_ms": "1000", "RAY_health_check_failure_threshold": "4"})
 
@@ -24,6 +29,7 @@ from ray import serve  # noqa: E402
 from ray.cluster_utils import Cluster  # noqa: E402
 
 MEMORY = 150 << 20  # of each node's object store
+STARTS = 5  # attempts to start a node
 
 
 def free_port():
@@ -37,16 +43,26 @@ class Nodes:
 
     def __init__(self, n, cpus=2, head_cpus=1):
         self._folder = tempfile.TemporaryDirectory(prefix="ray-")
-        node = {"object_store_memory": MEMORY, "include_dashboard": False}
-        self.cluster = Cluster(initialize_head=True, head_node_args={
-            **node, "num_cpus": head_cpus, "temp_dir": self._folder.name})
-        self.others = [self.add(cpus) for _ in range(n)]
+        # sessions and the current cluster's address, so that those of the user stay as they are
+        os.environ["RAY_TMPDIR"] = self._folder.name
+        self.cluster = Cluster()
+        # ports of its own: the user may have a cluster
+        self._add(num_cpus=head_cpus, include_dashboard=False, dashboard_port=free_port(),
+                  dashboard_agent_listen_port=free_port())
+        self.others = [self._add(num_cpus=cpus) for _ in range(n)]
         ray.init(address=self.cluster.address, log_to_driver=False)
         self.port = free_port()
         serve.start(http_options={"host": "127.0.0.1", "port": self.port})
 
-    def add(self, cpus=2):
-        return self.cluster.add_node(num_cpus=cpus, object_store_memory=MEMORY)
+    def _add(self, **given):
+        """Adds a node. Ray gives one 30 s to start, which is too short on a very busy machine."""
+        for attempt in range(STARTS):
+            try:
+                return self.cluster.add_node(object_store_memory=MEMORY, **given)
+            except Exception as problem:  # Ray raises nothing more special
+                if "timed out during startup" not in str(problem) or attempt + 1 == STARTS:
+                    raise
+        return None
 
     def stop(self):
         serve.shutdown()
@@ -144,18 +160,19 @@ class Load:
 
     def __init__(self, port, bodies, expected, clients=3):
         self._port, self._bodies, self._expected = port, bodies, expected
-        self.whole, self.errors, self.broken = [], [], []  # times and texts
+        self.whole, self.errors, self.broken = [], [], []  # (end, text, beginning)
         self._ended = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(i,)) for i in range(clients)]
 
     def _run(self, i):
         while not self._ended.is_set():
             i += 1
+            begin = time.monotonic()
             kind, text = stream(self._port, self._bodies[i % len(self._bodies)])
             if kind == "whole" and text != self._expected[i % len(self._bodies)]:
                 kind = "broken"
             {"whole": self.whole, "error": self.errors, "broken": self.broken}[kind].append(
-                (time.monotonic(), text))
+                (time.monotonic(), text, begin))
             if kind == "error":
                 time.sleep(0.1)
 
@@ -169,6 +186,16 @@ class Load:
         for thread in self._threads:
             thread.join()
 
-    def rate(self, begin, end):
-        """Whole answers for each second of a time."""
-        return sum(begin <= t < end for t, _ in self.whole) / (end - begin)
+    def rate(self, begin, end, begun=0.0):
+        """Whole answers for each second of a time, of those that were asked for after ``begun``."""
+        return sum(begin <= t < end and b >= begun for t, _, b in self.whole) / (end - begin)
+
+    def wait(self, answers, begun, seconds=120):
+        """Waits for so many whole answers that were asked for after ``begun``; returns whether they
+        have come."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if sum(b >= begun for _, _, b in self.whole) >= answers:
+                return True
+            time.sleep(0.1)
+        return False

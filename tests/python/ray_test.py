@@ -3,6 +3,9 @@
 and answers survive what is killed, batches go on where they ended.
 
 usage: ray_test.py FOLDER   (of `make models`; skipped without it, or where Ray is not installed)
+
+SNAPKV_TEST_RAY=whole in the environment, as `make test-models` has it, runs all of it, with longer
+loads, whose numbers are those of docs/machines.md. Without it, it takes two minutes on two cores.
 """
 
 import json
@@ -24,10 +27,21 @@ if not FOLDER or not os.path.exists(MODEL):
     print("skipped: no folder of real models (make models)")
     sys.exit(77)
 
+import yaml  # noqa: E402  (Ray needs it)
+from ray.serve.context import _get_global_client  # noqa: E402
+from ray.serve.schema import ServeDeploySchema  # noqa: E402
+
 import snapkv.eval  # noqa: E402
 import snapkv.ray  # noqa: E402
 from snapkv._server import Server  # noqa: E402
 
+WHOLE = os.environ.get("SNAPKV_TEST_RAY") == "whole"
+only_in_whole = unittest.skipUnless(WHOLE, "SNAPKV_TEST_RAY=whole runs it")
+MANIFEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "ray",
+                        "kuberay.yaml")
+#: Seconds after which what was killed must be there again. A busy machine takes that long to start
+#: processes; on an idle one it is a few seconds (docs/machines.md).
+MOST_SECONDS = 90
 OPTIONS = {"kv_budget": 128, "kv_memory": "300M", "ctx_size": 8192}
 WORDS = ["-m", MODEL, "--threads", "1", "--kv-budget", "128", "--kv-memory", "300M",
          "--ctx-size", "8192"]
@@ -39,20 +53,46 @@ def chat(text, max_tokens=12, **more):
             "temperature": 0, **more}
 
 
+def setUpModule():
+    global NODES
+    NODES = on.Nodes(2)
+
+
+def tearDownModule():
+    NODES.stop()
+
+
+def deploy(**args):
+    """Deploys the application of packaging/ray/kuberay.yaml with other arguments, as Serve does."""
+    with open(MANIFEST, encoding="utf-8") as file:
+        config = yaml.safe_load(yaml.safe_load(file)["spec"]["serveConfigV2"])
+    del config["http_options"], config["proxy_location"]  # Serve runs already
+    application, = config["applications"]
+    for name in ("host", "api_key_file"):
+        del application["args"][name]
+    application["args"].update(args)
+    _get_global_client().deploy_apps(ServeDeploySchema(**config))
+    end = time.monotonic() + 300
+    while (status := serve.status().applications["snapkv"]).status != "RUNNING":
+        if status.status == "DEPLOY_FAILED" or time.monotonic() > end:
+            raise RuntimeError(f"{status.status}: {status.message}")
+        time.sleep(0.2)
+
+
 class OnThreeNodes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.documents = tempfile.TemporaryDirectory()
         cls.alone = Server([*WORDS, "--snapshot-dir", cls.documents.name])
-        cls.nodes = on.Nodes(2)
+        cls.nodes = NODES
         cls.port = cls.nodes.port
         cls.shared = os.path.join(cls.documents.name, "shared")
-        serve.run(snapkv.ray.app(MODEL, replicas=2, prefill_replicas=1, documents=cls.shared,
-                                 read_from=3000, ingress_replicas=2, **OPTIONS), name="snapkv")
+        deploy(model=MODEL, replicas=2, prefill_replicas=1, documents=cls.shared, cpus=1,
+               read_from=3000, ingress_replicas=2, **OPTIONS)
 
     @classmethod
     def tearDownClass(cls):
-        cls.nodes.stop()
+        serve.delete("snapkv")
         cls.alone.stop()
         cls.documents.cleanup()
 
@@ -168,34 +208,36 @@ class OnThreeNodes(unittest.TestCase):
                       on.node_with("ServeReplica:snapkv:replica", self.nodes.others),
                       allow_graceful=False))]
         with on.Load(self.port, bodies, expected) as load:
-            time.sleep(5)
+            begin = time.monotonic()
             for what, fail in faults:
                 with self.subTest(killed=what):
-                    begin = time.monotonic()
-                    usual = load.rate(begin - 4, begin)
+                    if WHOLE:
+                        time.sleep(4)
+                    self.assertTrue(load.wait(6, begin), "too few answers before the fault")
+                    killed = time.monotonic()
+                    usual = load.rate(begin, killed)
                     counts = len(load.whole), len(load.errors)
                     fail()
-                    back = self.wait_for_rate(load, usual / 2)
+                    self.assertTrue(load.wait(1, killed, MOST_SECONDS), "no answer came any more")
+                    back = self.wait_for_rate(load, usual / 2, killed)
                     print(f"killed {what}: {len(load.whole) - counts[0]} answers whole, "
                           f"{len(load.errors) - counts[1]} errors that clients saw, half of the "
-                          f"usual {usual:.1f} answers/s again after {back - begin:.1f} s",
+                          f"usual {usual:.1f} answers/s again after {back - killed:.1f} s",
                           flush=True)
-                    self.assertLess(back - begin, 10)
-                    time.sleep(4)
+                    self.assertLess(back - killed, MOST_SECONDS)
+                    begin = time.monotonic()
         self.assertEqual(load.broken, [])
-        self.assertGreater(len(load.whole), 20)
         answer = self.until_it_answers(document)
         self.assertEqual(on.text_of(answer), known)
 
-    def wait_for_rate(self, load, rate):
-        """When there have been that many whole answers a second, for two seconds."""
-        begin = time.monotonic()
-        while time.monotonic() < begin + 30:
-            now = time.monotonic()
-            if now > begin + 2 and load.rate(now - 2, now) >= rate:
+    def wait_for_rate(self, load, rate, killed):
+        """When there have been that many whole answers a second, for two seconds, of those asked
+        for since ``killed``."""
+        while (now := time.monotonic()) < killed + MOST_SECONDS + 2:
+            if now > killed + 2 and load.rate(now - 2, now, killed) >= rate:
                 return now - 2
             time.sleep(0.1)
-        return time.monotonic()
+        return now
 
     def until_it_answers(self, body):
         for _ in range(30):
@@ -205,6 +247,7 @@ class OnThreeNodes(unittest.TestCase):
             time.sleep(1)
         self.fail(answer)
 
+    @only_in_whole
     def test_9_a_replica_that_does_not_fit_says_why(self):
         with self.assertRaises(RuntimeError):
             serve.run(snapkv.ray.app(MODEL, cpus=0, threads=1, kv_memory="1K"), name="small",
@@ -217,12 +260,10 @@ class OnThreeNodes(unittest.TestCase):
 class Batches(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.nodes = on.Nodes(1, head_cpus=2)
         cls.folder = tempfile.TemporaryDirectory()
 
     @classmethod
     def tearDownClass(cls):
-        cls.nodes.stop()
         cls.folder.cleanup()
 
     def path(self, name):
@@ -254,6 +295,7 @@ class Batches(unittest.TestCase):
         self.assertLessEqual(len(fresh), 1)  # the row with an error is tried again
         self.assertEqual(len([r for r in again if r["id"] < 6]), 6)
 
+    @only_in_whole
     def test_a_folder_of_documents(self):
         os.mkdir(self.path("documents"))
         for name, text in (("a.txt", FILLER), ("b.html", f"<p>{FILLER}</p>")):
@@ -283,6 +325,7 @@ class Batches(unittest.TestCase):
         self.assertEqual((facts["cancelled"], facts["answering"], facts["status"]), (1, 0, "ok"))
         engine.stop()
 
+    @only_in_whole
     def test_an_evaluation_gives_the_same_records(self):
         given = {"lengths": [300, 500], "depths": 2, "policies": ["full", "snapkv"],
                  "budgets": [64], "threads": 1}
