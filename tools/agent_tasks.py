@@ -9,8 +9,11 @@ expected text; a task that needs no tool is done without a call.
     tools/agent_tasks.py build/release/bin/snapkv model.gguf --rows full,1024,512,256
 
 Prints a table, and with --records FILE writes every conversation as a line of JSON. With --history 14000
-each task follows a conversation of so many tokens, in which log files were read. "First calls as full":
-tasks for which the first answer calls the same tools, with the same results, as with the full cache.
+each task follows a conversation of so many tokens, in which log files were read. What comes before the
+tasks is read once: the server keeps its rows, from which each task's own window chooses. "First calls as
+full": tasks for which the first answer calls the same tools, with the same results, as with the full
+cache. --first-only asks for these answers alone, which is quicker. "Most read": the most tokens that an
+answer's prompt had and that were not there already.
 """
 import argparse
 import ast
@@ -98,18 +101,34 @@ def post(port, body, path="/v1/chat/completions"):
     return answer
 
 
-def converse(port, data, earlier, task, kv):
+def ask(port, data, messages, kv, max_tokens):
+    return post(port, {"messages": messages, "tools": data["tools"], "temperature": 0,
+                       "max_tokens": max_tokens, "kv": kv})
+
+
+def first_messages(data, earlier, question):
+    return [{"role": "system", "content": "\n".join(data["system"])}, *earlier,
+            {"role": "user", "content": question}]
+
+
+def read_beginning(port, data, earlier):
+    """Lets the server read what all tasks begin with, so that it is there when several begin at a
+    time. Returns the number of its tokens."""
+    answer = ask(port, data, first_messages(data, earlier, "Hello!"), kv_of("full"), 1)
+    return answer["usage"]["prompt_tokens"]
+
+
+def converse(port, data, earlier, task, kv, most_turns):
     """The messages from the task's question to the last answer, after those of `earlier`."""
     office = Office(data)
-    messages = [{"role": "system", "content": "\n".join(data["system"])}, *earlier,
-                {"role": "user", "content": task["question"]}]
-    for _ in range(MOST_TURNS):
-        answer = post(port, {"messages": messages, "tools": data["tools"], "temperature": 0,
-                             "max_tokens": MOST_TOKENS, "kv": kv})
+    messages = first_messages(data, earlier, task["question"])
+    for _ in range(most_turns):
+        answer = ask(port, data, messages, kv, MOST_TOKENS)
         message = answer["choices"][0]["message"]
         message["finish_reason"] = answer["choices"][0]["finish_reason"]
         message["rows"] = answer["kv"]["tokens_kept"]
         message["prompt"] = answer["usage"]["prompt_tokens"]
+        message["read"] = message["prompt"] - answer["kv"]["reused_tokens"]
         messages.append(message)
         if message["finish_reason"] != "tool_calls":
             break
@@ -159,21 +178,27 @@ def kv_of(rows):
 class Results:
     """What became of the tasks, by rows; written to `records` as it comes."""
 
-    def __init__(self, records):
+    def __init__(self, records, first_only=False):
         self.records = records
+        self.first_only = first_only
         self.done = {}
         self.n_prompt = {}
+        self.n_read = {}
         self.first = {}
 
     def add(self, rows, task, messages, reason, first):
         self.first.setdefault(rows, {})[task["id"]] = first
         self.done.setdefault(rows, {}).setdefault(task["kind"], []).append(not reason)
-        self.n_prompt[rows] = max(self.n_prompt.get(rows, 0),
-                                  *(message.get("prompt", 0) for message in messages))
+        for most, name in ((self.n_prompt, "prompt"), (self.n_read, "read")):
+            most[rows] = max(most.get(rows, 0), *(message.get(name, 0) for message in messages))
+        if self.first_only:
+            reason = " ".join(f"{name}: {result[:60]!r}" for name, result in first) or "no call"
         print(f"{rows:>5} {task['id']}: {reason or 'done'}", file=sys.stderr, flush=True)
         if self.records:
-            self.records.write(json.dumps({"rows": rows, "task": task["id"], "done": not reason,
-                                           "reason": reason, "messages": messages}) + "\n")
+            record = {"rows": rows, "task": task["id"], "messages": messages}
+            if not self.first_only:
+                record.update(done=not reason, reason=reason)
+            self.records.write(json.dumps(record) + "\n")
             self.records.flush()
 
     def as_full(self, rows):
@@ -185,24 +210,28 @@ class Results:
         return f"{sum(same)} of {len(same)}"
 
     def table(self):
-        lines = ["| rows | all | " + " | ".join(KINDS.values())
-                 + " | first calls as full | longest prompt |",
-                 "|---|---|" + "---|" * len(KINDS) + "---|---|"]
+        heads = ["rows"]
+        if not self.first_only:
+            heads += ["all", *KINDS.values()]
+        heads += ["first calls as full", "longest prompt", "most read"]
+        lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         for rows, done in self.done.items():
-            cells = [f"{sum(done.get(kind, []))} of {len(done.get(kind, []))}" for kind in KINDS]
-            n_done = sum(sum(each) for each in done.values())
-            n_all = sum(len(each) for each in done.values())
-            lines.append(f"| {rows} | {n_done} of {n_all} | {' | '.join(cells)} | "
-                         f"{self.as_full(rows)} | {self.n_prompt[rows]} |")
+            cells = [rows]
+            if not self.first_only:
+                kinds = [done.get(kind, []) for kind in KINDS]
+                cells += [f"{sum(each)} of {len(each)}" for each in (sum(kinds, []), *kinds)]
+            cells += [self.as_full(rows), self.n_prompt[rows], self.n_read[rows]]
+            lines.append(f"| {' | '.join(map(str, cells))} |")
         return "\n".join(lines)
 
 
 def run(port, data, earlier, pairs, jobs, results):
     """Runs (rows, task) pairs, several at a time: answers that are written together read the
     weights once."""
+    most_turns = 1 if results.first_only else MOST_TURNS
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        running = {pool.submit(converse, port, data, earlier, task, kv_of(rows)): (rows, task)
-                   for rows, task in pairs}
+        running = {pool.submit(converse, port, data, earlier, task, kv_of(rows), most_turns):
+                   (rows, task) for rows, task in pairs}
         for finished in concurrent.futures.as_completed(running):
             rows, task = running[finished]
             messages = finished.result()
@@ -219,6 +248,7 @@ def main():
     parser.add_argument("--tasks", default="", help="only those whose id has this text")
     parser.add_argument("--history", type=int, default=0,
                         help="tokens of the conversation before each task")
+    parser.add_argument("--first-only", action="store_true", help="only each task's first answer")
     parser.add_argument("--jobs", type=int, default=8, help="tasks at a time")
     parser.add_argument("--records", help="a file for the conversations")
     parser.add_argument("--serve", nargs=argparse.REMAINDER, default=[],
@@ -230,7 +260,7 @@ def main():
     if not tasks:
         parser.error(f"no task's id has '{options.tasks}'")
     records = open(options.records, "w") if options.records else None
-    results = Results(records)
+    results = Results(records, options.first_only)
     begin = time.time()
     with tempfile.TemporaryDirectory() as folder:
         server = Server(options.program, options.model, folder,
@@ -239,6 +269,9 @@ def main():
         try:
             earlier = history(options.history, lambda text: len(
                 post(server.port, {"content": text}, "/tokenize")["tokens"]))
+            n_tokens = read_beginning(server.port, data, earlier)
+            print(f"{n_tokens} tokens before the tasks were read in {time.time() - begin:.0f} s",
+                  file=sys.stderr, flush=True)
             run(server.port, data, earlier, [(rows, task) for rows in options.rows.split(",")
                                     for task in tasks], options.jobs, results)
         finally:

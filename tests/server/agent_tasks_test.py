@@ -84,6 +84,11 @@ first = agent_tasks.first_calls(DATA, conversation([{"name": "calculate", "argum
 check(first == [("calculate", "6")], first)
 results = agent_tasks.Results(None)
 for rows, calls in (("full", first), ("256", []), ("512", first)):
-    results.add(rows, DATA["tasks"][0], [{"prompt": 9}], "", calls)
-check("| 256 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 | 0 of 0 | 0 of 1 | 9 |" in results.table(), results.table())
-check("| 512 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 | 0 of 0 | 1 of 1 | 9 |" in results.table())
+    results.add(rows, DATA["tasks"][0], [{"prompt": 9, "read": 4}, {"prompt": 7, "read": 5}], "", calls)
+check("| 256 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 | 0 of 0 | 0 of 1 | 9 | 5 |" in results.table(), results.table())
+check("| 512 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 | 0 of 0 | 1 of 1 | 9 | 5 |" in results.table())
+results = agent_tasks.Results(None, first_only=True)
+for rows, calls in (("full", first), ("256", [])):
+    results.add(rows, DATA["tasks"][0], [{}, {"prompt": 9, "read": 4}], "does not call", calls)
+check("| rows | first calls as full | longest prompt | most read |" in results.table(), results.table())
+check("| 256 | 0 of 1 | 9 | 4 |" in results.table(), results.table())
