@@ -38,25 +38,44 @@ class Indices {
   bool has_half_ = false;  // whether the lower half of `bits_` is still unused
 };
 
+/// The 95% percentile interval of what `statistic` computes from n_values indices drawn by it.
+template <typename Statistic>
+Range bootstrap(size_t n_values, const Statistic& statistic) {
+  Indices indices(n_values);
+  std::vector<double> drawn(kBootstrapResamples);
+  for (double& value : drawn) value = statistic(indices);
+  constexpr size_t kTail = kBootstrapResamples / 40;  // 2.5%
+  const auto low = drawn.begin() + kTail, high = drawn.end() - 1 - kTail;
+  std::nth_element(drawn.begin(), low, drawn.end());
+  const double lowest = *low;
+  std::nth_element(drawn.begin(), high, drawn.end());
+  return {lowest, *high};
+}
+
 bool is_graded(double score) { return score != 0 && score != 1; }
 
 }  // namespace
 
 Range bootstrap_mean(std::span<const double> values) {
   SNAPKV_CHECK(!values.empty());
-  Indices indices(values.size());
-  std::vector<double> means(kBootstrapResamples);
-  for (double& resampled : means) {
+  return bootstrap(values.size(), [&](Indices& indices) {
     double sum = 0;
     for (size_t i = 0; i < values.size(); ++i) sum += values[indices.next()];
-    resampled = sum / static_cast<double>(values.size());
-  }
-  constexpr size_t kTail = kBootstrapResamples / 40;  // 2.5%
-  const auto low = means.begin() + kTail, high = means.end() - 1 - kTail;
-  std::nth_element(means.begin(), low, means.end());
-  const double lowest = *low;
-  std::nth_element(means.begin(), high, means.end());
-  return {lowest, *high};
+    return sum / static_cast<double>(values.size());
+  });
+}
+
+Range bootstrap_ratio(std::span<const double> a, std::span<const double> b) {
+  SNAPKV_CHECK(a.size() == b.size() && !a.empty());
+  return bootstrap(a.size(), [&](Indices& indices) {
+    double sum_a = 0, sum_b = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      const size_t drawn = indices.next();
+      sum_a += a[drawn];
+      sum_b += b[drawn];
+    }
+    return sum_b > 0 ? sum_a / sum_b : 0;
+  });
 }
 
 double mcnemar_p(int64_t only_a, int64_t only_b) {

@@ -20,6 +20,10 @@ struct Range {
 /// 250 highest. The same values in the same order give the same interval on every machine.
 Range bootstrap_mean(std::span<const double> values);
 
+/// The same interval of the ratio sum(a) / sum(b), where pairs are drawn; 0 where sum(b) is 0. `a`
+/// and `b` must have the same size, at least 1.
+Range bootstrap_ratio(std::span<const double> a, std::span<const double> b);
+
 /// The exact two-sided p of McNemar's test: the probability that a fair coin, tossed once for every
 /// prompt that only one side answered right, falls at least as unevenly. 1 if there are no such
 /// prompts.

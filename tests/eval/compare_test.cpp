@@ -47,6 +47,15 @@ TEST(Paired, BootstrapIntervalOfKnownDistributions) {
   EXPECT_DOUBLE_EQ(range.high, 0.15);
 }
 
+TEST(Paired, BootstrapIntervalOfRatios) {
+  // (30 + 30, 30 + 10, 10 + 10) of the pairs' sums: 24/30, 36/40, 12/10: 1/4, 1/2, 1/4
+  const std::vector<double> a = {24, 12}, b = {30, 10};
+  const Range range = bootstrap_ratio(a, b);
+  EXPECT_DOUBLE_EQ(range.low, 0.8);
+  EXPECT_DOUBLE_EQ(range.high, 1.2);
+  EXPECT_EQ(bootstrap_ratio(a, std::vector<double>{0, 0}).high, 0);
+}
+
 TEST(Paired, CountsPairs) {
   const std::vector<double> a = {1, 1, 1, 0, 0, 1}, b = {1, 0, 0, 1, 0, 0};
   const PairedResult r = compare_scores(a, b);
