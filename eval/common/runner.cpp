@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/timer.h"
 #include "eval/common/metrics.h"
@@ -142,11 +143,23 @@ std::vector<SessionOptions> missing_configurations(const RunOptions& run, const 
   return missing;
 }
 
+// The answer of policy full to an item, which was written now or stands in the file.
+std::string full_answer(const RunOptions& run, const Item& item, const RecordFile& file,
+                        const std::vector<SessionOptions>& configurations,
+                        const std::vector<Answer>& answers) {
+  for (size_t i = 0; i < configurations.size(); ++i) {
+    if (configurations[i].kv.name == "full") return to_utf8(answers[i].text);
+  }
+  return file.at(record_key(run, item, full_configuration(run))).at("answer").text();
+}
+
 void append_records(const RunOptions& run, const Item& item, RecordFile& file,
                     const std::vector<SessionOptions>& missing, PromptReader& reader, bool keeps) {
   const Prompt prompt = item.make();
   const std::vector<Answer> answers =
       answer_prompt(run, missing, prompt, item.limit, reader, keeps);
+  const std::string full =
+      item.beside_full ? full_answer(run, item, file, missing, answers) : std::string();
   for (size_t i = 0; i < missing.size(); ++i) {
     const SessionStats& stats = answers[i].after_prefill;
     Json record = begin_record(run, record_key(run, item, missing[i]), item.id, missing[i]);
@@ -156,7 +169,12 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
     record["kv_bytes_full"] = stats.kv_bytes_full;
     record["references"] = prompt.references;
     record["answer"] = answers[i].text;
-    record["score"] = checked_score(item.score(prompt, answers[i].text), item.id);
+    if (item.beside_full) {
+      record.update(item.beside_full(to_utf8(answers[i].text), full));
+      checked_score(record.at("score").get<double>(), item.id);
+    } else {
+      record["score"] = checked_score(item.score(prompt, answers[i].text), item.id);
+    }
     if (!prompt.turns.empty()) add_turns(item, prompt, answers[i], record);
     record.update(prompt.details);
     // If the task does not record its question in its own fields, the whole prompt is recorded.
@@ -215,10 +233,25 @@ Prompt split_prompt(const Model& model, std::string text, size_t context_bytes) 
   return prompt;
 }
 
+std::string asked_text(const Model& model, const Prompt& prompt) {
+  std::string text;
+  for (int64_t i = prompt.n_context; i < std::ssize(prompt.tokens); ++i) {
+    text += model.piece(prompt.tokens[i], true);
+  }
+  return text;
+}
+
 std::vector<Item> each_once(std::vector<Item> items) {
   std::set<std::string> ids;
   std::erase_if(items, [&](const Item& item) { return !ids.insert(item.id).second; });
   return items;
+}
+
+const SessionOptions& full_configuration(const RunOptions& run) {
+  const auto full = std::find_if(run.configurations.begin(), run.configurations.end(),
+                                 [](const SessionOptions& o) { return o.kv.name == "full"; });
+  SNAPKV_CHECK(full != run.configurations.end());
+  return *full;
 }
 
 std::string model_key(const Model& model) {

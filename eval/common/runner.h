@@ -50,6 +50,10 @@ struct Prompt {
 /// whole text; a token with bytes of both parts belongs to the question.
 Prompt split_prompt(const Model& model, std::string text, size_t context_bytes);
 
+/// The prompt's text from the question on, including control tokens, for records that name the
+/// context otherwise.
+std::string asked_text(const Model& model, const Prompt& prompt);
+
 /// Where an answer ends, apart from the model's own end.
 struct AnswerLimit {
   int64_t n_predict = 30;    ///< tokens
@@ -67,6 +71,9 @@ struct Item {
   /// The score of an answer, in [0, 1]. If there are further turns, it is called for each with a
   /// prompt whose only reference is that turn's, and the record's score is the mean of all.
   std::function<double(const Prompt& prompt, const std::string& answer)> score;
+  /// In place of `score`, where an answer is measured beside that of policy full, which the run
+  /// must have: the fields of the record that say what it is worth, with a `score` in [0, 1].
+  std::function<Json(const std::string& answer, const std::string& full)> beside_full = {};
   AnswerLimit limit = {};
 };
 
@@ -89,6 +96,9 @@ struct RunOptions {
   /// If set, run_items() asks it before each prompt but the first: true ends the run there.
   std::function<bool()> enough = {};
 };
+
+/// The configuration with policy full, which the run must have.
+const SessionOptions& full_configuration(const RunOptions& run);
 
 /// Identifies the model and how it computes: file, contents and precision.
 std::string model_key(const Model& model);

@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "eval/common/metrics.h"
@@ -26,15 +25,6 @@ uint64_t question_fingerprint(const QaQuestion& question) {
     hash.add(part);
   }
   return hash.value();
-}
-
-// The prompt's text from the question on, including control tokens.
-std::string asked_text(const Model& model, const Prompt& prompt) {
-  std::string text;
-  for (int64_t i = prompt.n_context; i < std::ssize(prompt.tokens); ++i) {
-    text += model.piece(prompt.tokens[i], true);
-  }
-  return text;
 }
 
 Prompt make_qa(const Model& model, const QaQuestion& question, const PromptFormat& format) {
@@ -168,13 +158,11 @@ QaItems qa_items(std::shared_ptr<const Model> model, const std::vector<QaQuestio
 
 std::string qa_table(const RunOptions& run, const QaItems& all, const RecordFile& file) {
   const std::vector<Item>& items = all.items;
-  const auto full = std::find_if(run.configurations.begin(), run.configurations.end(),
-                                 [](const SessionOptions& o) { return o.kv.name == "full"; });
-  SNAPKV_CHECK(full != run.configurations.end());
+  const SessionOptions& full = full_configuration(run);
   int64_t n_full = 0;
   std::set<std::string> groups;
   for (const Item& item : items) {
-    n_full += is_answered(file.at(record_key(run, item, *full))) ? 1 : 0;
+    n_full += is_answered(file.at(record_key(run, item, full))) ? 1 : 0;
     groups.insert(item.group);
   }
   const std::vector<std::string> columns = kinds_of(items);
@@ -185,7 +173,7 @@ std::string qa_table(const RunOptions& run, const QaItems& all, const RecordFile
   }
   table += "\n" + rule + "\n";
   for (const SessionOptions& configuration : run.configurations) {
-    table += qa_row(run, items, file, columns, *full, configuration);
+    table += qa_row(run, items, file, columns, full, configuration);
   }
   table += fmt::format(
       "\n{} question{} about {} text{}. The full cache answers {}; the other rows are shares of "
