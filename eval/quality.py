@@ -46,20 +46,34 @@ JUDGES = (
 class Task:
     """A command on one model, and its rows of the table: one for each budget, or for each kind of text.
 
-    `of_means`: scores are shares, so that their means are compared; otherwise the prompts are counted
-    that the full cache answers. The budget "auto" is for policies that have it."""
+    `of_means`: scores are shares, so that their means are compared; `of_facts`: the facts that
+    summaries name are; otherwise the prompts are counted that the full cache answers. The budget
+    "auto" is for policies that have it. `refresh_limits` are those of `snapkv eval summary`."""
 
-    def __init__(self, judge, name, title, command, budgets, policies=POLICIES, of_means=False):
+    def __init__(self, judge, name, title, command, budgets, policies=POLICIES, of_means=False,
+                 of_facts=False, refresh_limits=(0,)):
         self.judge, self.title, self.command = judge, title, command
         self.name = f"{judge.name}-{name}"
-        self.budgets, self.policies, self.of_means = budgets, policies, of_means
+        self.budgets, self.policies = budgets, policies
+        self.of_means, self.of_facts, self.refresh_limits = of_means, of_facts, refresh_limits
         self.rows = []  # that each prompt kept per layer and head with the budget "auto"
+
+    def kept(self):
+        """The rows kept, as the table names them."""
+        return [kept_name(budget, beyond) for budget in self.budgets
+                for beyond in self.refresh_limits]
 
     def arguments(self):
         chat = ["--chat"] if self.judge.chat else []
         policies = ["full", *self.policies]
+        refresh = ["--refresh-limits", ",".join(map(str, self.refresh_limits))]
         return [*self.command, *chat, "--policies", ",".join(policies),
-                "--budgets", ",".join(map(str, self.budgets))]
+                "--budgets", ",".join(map(str, self.budgets)), *(refresh if self.of_facts else [])]
+
+
+def kept_name(budget, beyond):
+    """A budget, and after how many rows more the rows are chosen again (0: never)."""
+    return f"{budget}, again every {beyond}" if beyond else budget
 
 
 def code_file(options):
@@ -114,6 +128,13 @@ def tasks_of(judge, options):
                     "--n-predict", "64"], (128, 256, 512, 1024, "auto"))
         yield task("q8", "questions about real texts, rows in 8 bits",
                    [*qa, "--kv-type", "q8_0"], (128, 256), ("snapkv-max",))
+        summary = ["summary", "--data", DATA, "--half", half, "--texts", texts]
+        facts_of = dict(of_facts=True, refresh_limits=(0, 32))
+        yield task("summary", "facts in summaries of real texts", summary, (512, 1024),
+                   ("snapkv-max",), **facts_of)
+        yield task("summary-16k", "the same, documents of 16000 tokens",
+                   [*summary, "--join", "16000", "--n-predict", "384"], (512, 1024),
+                   ("snapkv-max",), **facts_of)
         for n in (4096, 16384):
             yield task(f"ruler-{n // 1024}k", f"RULER, {n} tokens",
                        ["ruler", *prose, *seed, "--lengths", str(n), "--samples", "3"],
@@ -160,7 +181,10 @@ def read(task, options):
         record = json.loads(line)
         kept = record["configuration"]
         budget = "auto" if kept.get("least_attention") else kept.get("budget", 0)
-        scores.setdefault((kept["policy"], budget), {})[record["id"]] = record["score"]
+        if kept.get("kv_refresh"):
+            budget = kept_name(budget, kept["kv_decode_limit"] - budget)
+        score = record["facts" if task.of_facts else "score"]
+        scores.setdefault((kept["policy"], budget), {})[record["id"]] = score
         if budget == "auto":
             task.rows.append(record["n_prompt"] * record["kv_bytes"] / record["kv_bytes_full"])
     return scores
@@ -179,7 +203,7 @@ def share(task, scores, policy, budget):
     found, full = scores.get((policy, budget)), scores["full", 0]
     if found is None:
         return None
-    if task.of_means:
+    if task.of_means or task.of_facts:
         whole = mean(full.values())
         return mean([found[i] for i in full]) / whole if whole > 0 else None
     counted = answered(scores)
@@ -190,6 +214,8 @@ def full_cell(task, scores):
     full = scores["full", 0]
     if task.of_means:
         return f"{100 * mean(full.values()):.0f}% of {len(full)}"
+    if task.of_facts:
+        return f"{sum(full.values())} in {len(full)}"
     return f"{len(answered(scores))} of {len(full)}"
 
 
@@ -218,7 +244,7 @@ def table(measured):
              + " | others |", "|---|---|---|---|" + "---|" * (len(POLICIES) + 1)]
     for task, scores in measured:
         title, judge, full = task.title, task.judge.title, full_cell(task, scores)
-        for budget in task.budgets:
+        for budget in task.kept():
             lines.append(line_of(task, title, judge, full, budget, scores))
             title = judge = full = ""
         if task.name == f"{JUDGES[0].name}-texts":

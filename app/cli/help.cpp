@@ -115,6 +115,11 @@ constexpr Example kExamples[] = {
      "Examples:\n"
      "  snapkv eval qa -m model.gguf --data questions.jsonl --texts texts --chat --budgets "
      "256,512"},
+    {"eval summary",
+     "Examples:\n"
+     "  snapkv eval summary -m model.gguf --chat --texts texts --budgets 512,1024 "
+     "--refresh-limits 0,32\n"
+     "  snapkv eval summary -m model.gguf --chat --text book.txt --budgets 256"},
     {"eval make-qa",
      "Examples:\n"
      "  snapkv eval make-qa --texts texts -o questions.jsonl\n"

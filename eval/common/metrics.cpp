@@ -72,22 +72,6 @@ std::vector<std::string> squad_words(std::string_view text) {
   return words;
 }
 
-// Replaces typographic quotes, dashes and dots by their ASCII forms.
-std::string plain_punctuation(std::string_view text) {
-  constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
-      {"\u2018", "'"}, {"\u2019", "'"}, {"\u201c", "\""}, {"\u201d", "\""}, {"\u2013", "-"},
-      {"\u2014", "-"}, {"\u2026", "."}, {"\u00a0", " "},  {"\u00ab", "\""}, {"\u00bb", "\""}};
-  std::string out;
-  while (!text.empty()) {
-    const auto found = std::find_if(std::begin(kPlain), std::end(kPlain), [&](const auto& plain) {
-      return text.starts_with(plain.first);
-    });
-    out += found == std::end(kPlain) ? text.substr(0, 1) : found->second;
-    text.remove_prefix(found == std::end(kPlain) ? 1 : found->first.size());
-  }
-  return out;
-}
-
 // The replacement for the punctuation mark at `i` of `text` (lower case): a space between words,
 // and nothing if the mark is part of a word, as in "1,234", "don't" and "u.s.".
 std::string in_place_of_mark(std::string_view text, size_t i) {
@@ -188,6 +172,21 @@ void add_common_words(const std::vector<std::string>& reference,
 }
 
 }  // namespace
+
+std::string plain_punctuation(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
+      {"\u2018", "'"}, {"\u2019", "'"}, {"\u201c", "\""}, {"\u201d", "\""}, {"\u2013", "-"},
+      {"\u2014", "-"}, {"\u2026", "."}, {"\u00a0", " "},  {"\u00ab", "\""}, {"\u00bb", "\""}};
+  std::string out;
+  while (!text.empty()) {
+    const auto found = std::find_if(std::begin(kPlain), std::end(kPlain), [&](const auto& plain) {
+      return text.starts_with(plain.first);
+    });
+    out += found == std::end(kPlain) ? text.substr(0, 1) : found->second;
+    text.remove_prefix(found == std::end(kPlain) ? 1 : found->first.size());
+  }
+  return out;
+}
 
 double rouge_1(std::string_view answer, std::string_view reference) {
   return overlap_f1(rouge_words(answer, true), rouge_words(reference, true));

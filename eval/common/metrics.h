@@ -45,6 +45,8 @@ double code_similarity(std::string_view answer, std::string_view reference);
 /// The share of the references that occur in the answer, ignoring letter case (RULER).
 double found_share(std::string_view answer, std::span<const std::string> references);
 
+/// The text with typographic quotes, dashes and dots in their ASCII forms.
+std::string plain_punctuation(std::string_view text);
 /// Runs of digits: "48213 or 7." -> "48213", "7"
 std::vector<std::string> numbers_in(std::string_view text);
 

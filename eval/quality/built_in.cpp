@@ -12,7 +12,7 @@ namespace snapkv::eval {
 
 extern const char* const kTextQuestions;  // generated from texts/questions.jsonl
 
-std::vector<QaQuestion> built_in_questions(const std::string& texts) {
+std::vector<QaQuestion> built_in_questions(const std::string& texts, const std::string& half) {
   const std::string name = "built-in questions";
   std::istringstream lines(kTextQuestions);
   std::string line;
@@ -29,7 +29,7 @@ std::vector<QaQuestion> built_in_questions(const std::string& texts) {
         path);
   }
   std::istringstream content(kTextQuestions);
-  return parse_qa(content, name, texts, "report");
+  return parse_qa(content, name, texts, half);
 }
 
 }  // namespace snapkv::eval

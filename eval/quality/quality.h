@@ -15,9 +15,10 @@
 
 namespace snapkv::eval {
 
-/// The questions of eval/texts to report results on, which are part of the program. `texts`: the
-/// folder with the texts. Throws kUsage if it, or a text, is missing.
-std::vector<QaQuestion> built_in_questions(const std::string& texts);
+/// The questions of eval/texts of one half, by default those to report results on, which are part
+/// of the program. `texts`: the folder with the texts. Throws kUsage if it, or a text, is missing.
+std::vector<QaQuestion> built_in_questions(const std::string& texts,
+                                           const std::string& half = "report");
 
 struct QualityOptions {
   PromptFormat format = PromptFormat::plain();

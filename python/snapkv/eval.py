@@ -87,6 +87,11 @@ def qa(model, **given):
     return _run("qa", model, given)
 
 
+def summary(model, **given):
+    """How many facts summaries of whole texts name (``texts``: those of ``make texts``; or ``text``)."""
+    return _run("summary", model, given)
+
+
 def quality(model, **given):
     """How many of its answers a model keeps with fewer rows (``texts``: those of ``make texts``)."""
     return _run("quality", model, given)
@@ -102,4 +107,5 @@ def overlap(model, **given):
     return _run("overlap", model, given)
 
 
-__all__ = ["fidelity", "longbench", "needle", "overlap", "qa", "quality", "read", "ruler", "turns"]
+__all__ = ["fidelity", "longbench", "needle", "overlap", "qa", "quality", "read", "ruler", "summary",
+           "turns"]

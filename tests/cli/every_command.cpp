@@ -92,6 +92,7 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   add("eval fidelity", {"--text", text, "--lengths", "200", "--n-continue", "4"});
   add("eval longbench", {"--data", longbench_folder(), "--max-length", "200"});
   add("eval qa", {"--data", question_file(), "--chat", "--chat-template", "chatml"});
+  add("eval summary", {"--text", text, "--n-predict", "8", "--budgets", "64"});
   add("eval quality", {"--data", question_file(), "--budgets", "64"});
   add("eval make-qa", {"--texts", text, "-o", folder + "/questions.jsonl"}, false);
   add("eval overlap", {"--length", "200", "--samples", "1", "--windows", "2", "--window-length",

@@ -48,13 +48,14 @@ TEST(OutputFiles, EveryOptionWithAFileIsKnownAsReadOrWritten) {
        })) {
     read.insert(option.substr(option.rfind(' ') + 1));
   }
-  EXPECT_EQ(read, (std::set<std::string>{
-                      "--api-key-file", "--chat-template", "--config",   "--data", "--draft-model",
-                      "--file",         "--grammar-file",  "--haystack", "--json-schema-file",
-                      "--load-cache",   "--model",         "--prompts",  "--snapshot-dir",
-                      "--spill-dir",    "--template",      "--text",     "--texts",
-                      "--tls-cert",     "--tls-key",       "DOCUMENT",   "WORDS",
-                      "model",          "records"}))
+  EXPECT_EQ(read, (std::set<std::string>{"--api-key-file", "--chat-template", "--config",
+                                         "--data",         "--draft-model",   "--file",
+                                         "--grammar-file", "--haystack",      "--json-schema-file",
+                                         "--load-cache",   "--model",         "--prompts",
+                                         "--snapshot-dir", "--spill-dir",     "--template",
+                                         "--text",         "--texts",         "--tls-cert",
+                                         "--tls-key",      "DOCUMENT",        "WORDS",
+                                         "model",          "records"}))
       << "mark what is written with mark_output()";
 }
 
@@ -91,6 +92,7 @@ std::vector<Writing> runs(const Inputs& in) {
       {{"inspect", "-m", in.model, "-f", in.text}, {"--json", "--out"}},
       {{"bench", "-m", in.model}, {"--html"}},
       {{"eval", "fidelity", "-m", in.model, "--text", in.text}, {"--out", "--html"}},
+      {{"eval", "summary", "-m", in.model, "--text", in.text}, {"--out", "--html"}},
       {{"eval", "longbench", "-m", in.model, "--data", in.folder + "/data"}, {"--out", "--html"}},
       {{"eval", "qa", "-m", in.model, "--data", in.folder + "/data/a.jsonl"}, {"--out", "--html"}},
       {{"eval", "quality", "-m", in.model, "--data", in.folder + "/data/a.jsonl"},

@@ -169,6 +169,48 @@ TEST_F(EvalQaCommand, AsksInAChat) {
   EXPECT_TRUE(records_of(out_).at(4).at("prompt").get<std::string>().ends_with("assistant\n"));
 }
 
+TEST_F(EvalQaCommand, SummariesAreOfTheQuestionsTextsOrOfFiles) {
+  const auto summarize = [&](std::vector<std::string> more) {
+    std::vector<std::string> args = {"eval",   "summary",    "-m",     needle_model(), "--budgets",
+                                     "64,128", "--policies", "snapkv", "--n-predict",  "12"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  };
+  const Result first =
+      summarize({"--data", data_, "--texts", folder_, "--refresh-limits", "0,4", "--out", out_});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_NE(first.out.find("| cache | kept KiB | facts named |"), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find("\n1 summary.\n"), std::string::npos) << "two questions, one text";
+  const auto records = records_of(out_);
+  ASSERT_EQ(records.size(), 5u) << "the full cache, and two budgets without and with refresh";
+  EXPECT_FALSE(records.at(1).at("configuration").contains("kv_decode_limit"));
+  EXPECT_EQ(records.at(2).at("configuration").at("kv_decode_limit"), 68);
+  EXPECT_EQ(records.at(2).at("configuration").at("kv_refresh"), true);
+  EXPECT_EQ(records.at(4).at("configuration").at("kv_decode_limit"), 132);
+  const Result again = summarize(
+      {"--data", data_, "--texts", folder_, "--refresh-limits", "0,4", "--out", out_, "--resume"});
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_EQ(records_of(out_).size(), 5u);
+  const Result file = summarize({"--text", folder_ + "/rome.py", "--chat", "--chat-template",
+                                 "chatml", "--out", out_, "--resume"});
+  ASSERT_EQ(file.code, 0) << file.err;
+  ASSERT_EQ(records_of(out_).size(), 8u);
+  EXPECT_EQ(records_of(out_).at(5).at("title"), "rome.py");
+  EXPECT_TRUE(records_of(out_).at(5).at("prompt").get<std::string>().ends_with("assistant\n"));
+  const Result kinds = summarize({"--data", data_, "--texts", folder_, "--kinds", "prose"});
+  EXPECT_EQ(kinds.code, 2);
+  EXPECT_NE(kinds.err.find("the texts are of the kinds code"), std::string::npos) << kinds.err;
+  EXPECT_EQ(summarize({"--text", data_, "--half", "report"}).code, 2) << "only questions have it";
+  const Result missing = summarize({"--texts", folder_});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_NE(missing.err.find("make texts"), std::string::npos) << missing.err;
+  const Result ratio = run({"eval", "summary", "-m", needle_model(), "--text", data_, "--kv-ratio",
+                            "0.1", "--refresh-limits", "4"});
+  EXPECT_EQ(ratio.code, 2);
+  EXPECT_NE(ratio.err.find("--refresh-limits 4 needs a budget of rows"), std::string::npos)
+      << ratio.err;
+}
+
 TEST_F(EvalQaCommand, QualityAsksAndWritesItsResult) {
   const std::string json = folder_ + "/result.json", svg = folder_ + "/result.svg";
   const auto quality = [&](std::vector<std::string> more) {

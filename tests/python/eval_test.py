@@ -61,6 +61,7 @@ class Eval(unittest.TestCase):
                 "ruler": dict(tasks="niah_single_1", lengths=600, samples=1, **small),
                 "fidelity": dict(text=text, lengths=200, n_continue=8, samples=1, **small),
                 "qa": dict(data=data, **small),
+                "summary": dict(text=text, n_predict=8, refresh_limits=[0, 4], **small),
                 "overlap": dict(samples=1, threads=1),
             }
             for name, given in tasks.items():

@@ -14,11 +14,17 @@ Command add_eval_command(CLI::App& root, const CommonSettings& common) {
   app->require_subcommand(1);
   Command command;
   command.app = app;
-  command.tasks = {add_eval_quality(*app, common),   add_eval_needle(*app, common),
-                   add_eval_ruler(*app, common),     add_eval_fidelity(*app, common),
-                   add_eval_longbench(*app, common), add_eval_overlap(*app, common),
-                   add_eval_turns(*app, common),     add_eval_qa(*app, common),
-                   add_eval_make_qa(*app),           add_eval_compare(*app)};
+  command.tasks = {add_eval_quality(*app, common),
+                   add_eval_needle(*app, common),
+                   add_eval_ruler(*app, common),
+                   add_eval_fidelity(*app, common),
+                   add_eval_longbench(*app, common),
+                   add_eval_overlap(*app, common),
+                   add_eval_turns(*app, common),
+                   add_eval_qa(*app, common),
+                   add_eval_summary(*app, common),
+                   add_eval_make_qa(*app),
+                   add_eval_compare(*app)};
   return command;
 }
 

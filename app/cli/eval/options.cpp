@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "chat/document.h"
@@ -16,6 +17,7 @@
 #include "cli/common/table_options.h"
 #include "cli/common/terminal.h"
 #include "eval/common/page.h"
+#include "eval/qa/join.h"
 #include "snapkv/policy.h"
 
 namespace snapkv::cli {
@@ -83,6 +85,15 @@ void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std:
       ->delimiter(',')
       ->type_name("N,N,...")
       ->default_str(fmt::format("{}", fmt::join(lengths, ",")))
+      ->group(group);
+}
+
+CLI::Option* add_half_option(CLI::App& app, std::string& half, const std::string& group) {
+  return app
+      .add_option("--half", half,
+                  "Only the questions of one half: choose (to choose settings by) or report")
+      ->check(CLI::IsMember({"choose", "report"}))
+      ->type_name("NAME")
       ->group(group);
 }
 
@@ -174,7 +185,38 @@ std::vector<CacheSettings> with_lists(const CacheSettings& base,
   return all;
 }
 
+/// How rows are chosen again while an answer is written.
+struct RefreshMode {
+  bool refresh = false;
+  int64_t beyond = 0;  // of EvalSettings::refresh_limits; 0: the cache options' limit
+};
+
+std::vector<RefreshMode> refresh_modes_of(const EvalSettings& settings) {
+  std::vector<RefreshMode> modes;
+  for (const int64_t beyond : settings.refresh_limits) modes.push_back({beyond > 0, beyond});
+  for (const bool refresh : settings.refresh_modes) modes.push_back({refresh, 0});
+  if (modes.empty()) modes.push_back({settings.cache.session.kv_refresh, 0});
+  return modes;
+}
+
+void set_refresh_mode(const RefreshMode& mode, SessionOptions& options) {
+  const bool has_budget = policy_info(options.kv.name).has_budget;
+  options.kv_refresh = mode.refresh && has_budget;
+  if (mode.beyond == 0 || !has_budget) return;
+  if (options.kv.ratio > 0 || options.kv_memory > 0) {
+    fail(ErrorCode::kUsage, "--refresh-limits {} needs a budget of rows, not {}", mode.beyond,
+         options.kv.ratio > 0 ? "--kv-ratio" : "--kv-memory");
+  }
+  options.kv_decode_limit = options.kv.budget + mode.beyond;
+}
+
 }  // namespace
+
+void include_full_cache(EvalSettings& settings) {
+  std::vector<std::string>& policies = settings.policies;
+  if (std::find(policies.begin(), policies.end(), "full") != policies.end()) return;
+  policies.insert(policies.begin(), "full");
+}
 
 std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
                                                 const ModelInfo* model) {
@@ -189,19 +231,19 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
   }
   std::vector<CacheSettings> combinations = with_lists(settings.cache, settings.lists);
   for (CacheSettings& cache : combinations) cache.typed_params.clear();  // which were checked
-  std::vector<bool> refresh_modes = settings.refresh_modes;
-  if (refresh_modes.empty()) refresh_modes = {settings.cache.session.kv_refresh};
+  const std::vector<RefreshMode> refresh_modes = refresh_modes_of(settings);
   std::vector<SessionOptions> all;
   for (const std::string& policy : settings.policies) {
     for (const CacheSettings& cache : combinations) {
       // in a list it is for the policies that have it
       if (has_budgets && lacks_auto_budget(cache, policy)) continue;
-      SessionOptions options = session_options(cache, 0, {policy}, model).front();
-      const auto same = [&](const SessionOptions& other) {
-        return eval::configuration_json(other) == eval::configuration_json(options);
-      };
-      for (const bool refresh : refresh_modes) {
-        options.kv_refresh = refresh && policy_info(options.kv.name).has_budget;
+      const SessionOptions unrefreshed = session_options(cache, 0, {policy}, model).front();
+      for (const RefreshMode& mode : refresh_modes) {
+        SessionOptions options = unrefreshed;
+        set_refresh_mode(mode, options);
+        const auto same = [&](const SessionOptions& other) {
+          return eval::configuration_json(other) == eval::configuration_json(options);
+        };
         if (std::none_of(all.begin(), all.end(), same)) all.push_back(options);
       }
     }
@@ -247,6 +289,15 @@ void EvalRun::check_length(int64_t n_tokens, int64_t n_predict) const {
   fail(ErrorCode::kContextExceeded,
        "a length of {} and an answer of {} tokens exceed the model's context of {}", n_tokens,
        n_predict, n_ctx);
+}
+
+std::vector<eval::QaQuestion> EvalRun::join(const std::vector<eval::QaQuestion>& questions,
+                                            int64_t n_tokens, int64_t n_predict) const {
+  check_length(n_tokens, n_predict);
+  return eval::join_texts(questions,
+                          {.n_tokens = n_tokens, .count_tokens = [&](std::string_view text) {
+                             return std::ssize(model()->tokenize(text, false, false));
+                           }});
 }
 
 void EvalRun::ask(const std::vector<eval::Item>& items) {

@@ -15,6 +15,7 @@
 #include "cli/common/settings.h"
 #include "eval/common/prompt_format.h"
 #include "eval/common/runner.h"
+#include "eval/qa/data.h"
 
 namespace snapkv::cli {
 
@@ -43,6 +44,9 @@ struct EvalSettings {
        .flag = "--windows",
        .help = "Windows, in tokens (instead of --kv-window)"}};
   std::vector<bool> refresh_modes;  // of SessionOptions::kv_refresh; empty: the cache option's
+  /// Rows beyond the budget after which all rows are chosen from again (kv_refresh with a
+  /// kv_decode_limit); 0: never. Each is a configuration; empty: the cache options'.
+  std::vector<int64_t> refresh_limits;
   std::string out;
   std::string html;
   bool resume = false;
@@ -63,6 +67,8 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws = true);
 /// Adds --lengths to a task's group.
 void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std::string& help,
                         const std::string& group);
+/// Adds --half, for tasks about texts of which some are to choose settings by.
+CLI::Option* add_half_option(CLI::App& app, std::string& half, const std::string& group);
 /// Adds --n-predict, for tasks that let the model answer.
 void add_answer_option(CLI::App& app, EvalSettings& settings);
 /// Adds --question-agnostic, for tasks whose prompts end with a question.
@@ -77,6 +83,8 @@ void add_chat_option(CLI::App& app, EvalSettings& settings);
 /// template.
 eval::PromptFormat prompt_format(const EvalSettings& settings, const Model& model);
 
+/// Puts policy full before the others where it is missing, for tasks that measure beside it.
+void include_full_cache(EvalSettings& settings);
 /// Returns every policy with every value of every list, each configuration once. `model` is as in
 /// session_options(). Throws kUsage.
 std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
@@ -95,6 +103,10 @@ class EvalRun {
   /// Throws kContextExceeded unless the model can read `n_tokens` and answer with `n_predict`
   /// tokens (0: the answer is part of n_tokens).
   void check_length(int64_t n_tokens, int64_t n_predict) const;
+  /// Documents of up to `n_tokens` made of the questions' texts (eval::join_texts), which must fit
+  /// into the context with an answer of `n_predict`.
+  std::vector<eval::QaQuestion> join(const std::vector<eval::QaQuestion>& questions,
+                                     int64_t n_tokens, int64_t n_predict) const;
   /// Runs the prompts that the file lacks (run_items) and finishes with their summary_table.
   void ask(const std::vector<eval::Item>& items);
   /// Shows the fraction of the run that is done, for tasks that measure in smaller steps than
@@ -124,6 +136,7 @@ Command add_eval_qa(CLI::App& eval, const CommonSettings& common);
 Command add_eval_quality(CLI::App& eval, const CommonSettings& common);
 /// Makes questions for qa by rule, without a model.
 Command add_eval_make_qa(CLI::App& eval);
+Command add_eval_summary(CLI::App& eval, const CommonSettings& common);
 Command add_eval_turns(CLI::App& eval, const CommonSettings& common);
 /// Compares the records of other tasks.
 Command add_eval_compare(CLI::App& eval);

@@ -5,13 +5,10 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "cli/common/terminal.h"
 #include "cli/eval/options.h"
-#include "eval/qa/join.h"
 
 namespace snapkv::cli {
 namespace {
@@ -27,24 +24,14 @@ struct QaSettings {
 };
 
 int run_qa(QaSettings s, const CommonSettings& common) {
-  // only questions that the full cache answers count
-  std::vector<std::string>& policies = s.eval.policies;
-  if (std::find(policies.begin(), policies.end(), "full") == policies.end()) {
-    policies.insert(policies.begin(), "full");
-  }
+  include_full_cache(s.eval);  // only questions that it answers count
   s.qa.n_predict = s.eval.n_predict;
   std::vector<eval::QaQuestion> questions = eval::read_qa(s.data, s.texts, s.half);
   if (s.no_prefix) {
     for (eval::QaQuestion& question : questions) question.lead.clear();
   }
   EvalRun run(s.eval, common);
-  if (s.n_joined > 0) {
-    run.check_length(s.n_joined, s.qa.n_predict);
-    questions = eval::join_texts(
-        questions, {.n_tokens = s.n_joined, .count_tokens = [&](std::string_view text) {
-                      return std::ssize(run.model()->tokenize(text, false, false));
-                    }});
-  }
+  if (s.n_joined > 0) questions = run.join(questions, s.n_joined, s.qa.n_predict);
   if (s.n_samples > 0) questions = eval::first_of_each_kind(std::move(questions), s.n_samples);
   s.qa.format = prompt_format(s.eval, *run.model());
   const eval::QaItems items = eval::qa_items(run.model(), questions, s.qa);
@@ -66,11 +53,7 @@ void add_qa_options(CLI::App& app, QaSettings& s) {
   app.add_option("--texts", s.texts, "Folder of the texts that the questions name")
       ->type_name("DIR")
       ->group(kGroup);
-  app.add_option("--half", s.half,
-                 "Only the questions of one half: choose (to choose settings by) or report")
-      ->check(CLI::IsMember({"choose", "report"}))
-      ->type_name("NAME")
-      ->group(kGroup);
+  add_half_option(app, s.half, kGroup);
   app.add_flag("--no-prefix", s.no_prefix,
                "Let the model begin its answers itself, also where the data say how they begin")
       ->group(kGroup);
