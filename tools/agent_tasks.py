@@ -91,7 +91,7 @@ class Office:
 
 
 def post(port, body, path="/v1/chat/completions"):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1800)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=7200)
     connection.request("POST", path, json.dumps(body))
     response = connection.getresponse()
     answer = json.loads(response.read())
@@ -178,19 +178,19 @@ def kv_of(rows):
 class Results:
     """What became of the tasks, by rows; written to `records` as it comes."""
 
-    def __init__(self, records, first_only=False):
+    def __init__(self, rows, records, first_only=False):
         self.records = records
         self.first_only = first_only
-        self.done = {}
-        self.n_prompt = {}
-        self.n_read = {}
-        self.first = {}
+        self.done = {each: {} for each in rows}
+        self.n_prompt = dict.fromkeys(rows, 0)
+        self.n_read = dict.fromkeys(rows, 0)
+        self.first = {each: {} for each in rows}
 
     def add(self, rows, task, messages, reason, first):
-        self.first.setdefault(rows, {})[task["id"]] = first
-        self.done.setdefault(rows, {}).setdefault(task["kind"], []).append(not reason)
+        self.first[rows][task["id"]] = first
+        self.done[rows].setdefault(task["kind"], []).append(not reason)
         for most, name in ((self.n_prompt, "prompt"), (self.n_read, "read")):
-            most[rows] = max(most.get(rows, 0), *(message.get(name, 0) for message in messages))
+            most[rows] = max(most[rows], *(message.get(name, 0) for message in messages))
         if self.first_only:
             reason = " ".join(f"{name}: {result[:60]!r}" for name, result in first) or "no call"
         print(f"{rows:>5} {task['id']}: {reason or 'done'}", file=sys.stderr, flush=True)
@@ -260,7 +260,7 @@ def main():
     if not tasks:
         parser.error(f"no task's id has '{options.tasks}'")
     records = open(options.records, "w") if options.records else None
-    results = Results(records, options.first_only)
+    results = Results(options.rows.split(","), records, options.first_only)
     begin = time.time()
     with tempfile.TemporaryDirectory() as folder:
         server = Server(options.program, options.model, folder,
@@ -272,8 +272,9 @@ def main():
             n_tokens = read_beginning(server.port, data, earlier)
             print(f"{n_tokens} tokens before the tasks were read in {time.time() - begin:.0f} s",
                   file=sys.stderr, flush=True)
-            run(server.port, data, earlier, [(rows, task) for rows in options.rows.split(",")
-                                    for task in tasks], options.jobs, results)
+            run(server.port, data, earlier, [(rows, task) for task in tasks
+                                                     for rows in options.rows.split(",")],
+                options.jobs, results)
         finally:
             server.end()
     print(results.table())

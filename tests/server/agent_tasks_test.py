@@ -82,12 +82,12 @@ check(agent_history.history(0, words) == [])
 first = agent_tasks.first_calls(DATA, conversation([{"name": "calculate", "arguments": {
     "expression": "2 * 3"}}], "6"))
 check(first == [("calculate", "6")], first)
-results = agent_tasks.Results(None)
+results = agent_tasks.Results(["full", "256", "512"], None)
 for rows, calls in (("full", first), ("256", []), ("512", first)):
     results.add(rows, DATA["tasks"][0], [{"prompt": 9, "read": 4}, {"prompt": 7, "read": 5}], "", calls)
 check("| 256 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 | 0 of 0 | 0 of 1 | 9 | 5 |" in results.table(), results.table())
 check("| 512 | 1 of 1 | 1 of 1 | 0 of 0 | 0 of 0 | 0 of 0 | 1 of 1 | 9 | 5 |" in results.table())
-results = agent_tasks.Results(None, first_only=True)
+results = agent_tasks.Results(["full", "256"], None, first_only=True)
 for rows, calls in (("full", first), ("256", [])):
     results.add(rows, DATA["tasks"][0], [{}, {"prompt": 9, "read": 4}], "does not call", calls)
 check("| rows | first calls as full | longest prompt | most read |" in results.table(), results.table())
