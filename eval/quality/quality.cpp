@@ -12,6 +12,7 @@
 #include "base/timer.h"
 #include "eval/qa/join.h"
 #include "eval/qa/qa.h"
+#include "snapkv/policy.h"
 
 namespace snapkv::eval {
 namespace {
@@ -23,10 +24,6 @@ constexpr int64_t kAroundDocument = 512;
 constexpr double kTextTime = 0.4;
 // A long document takes longer per token than a text: attention, and decoding over more rows.
 constexpr double kLongerPerToken = 1.5;
-
-bool is_auto(const SessionOptions& options) {
-  return options.kv.params.contains("least_attention");
-}
 
 bool is_done(const RunOptions& run, const Item& item, const RecordFile& file) {
   return std::all_of(
@@ -120,7 +117,8 @@ int64_t QualityRun::document_length(double text_seconds, int64_t n_text_tokens) 
 
 // Configurations with a number of rows, which begin at the second one.
 size_t QualityRun::n_budgets() const {
-  return run_.configurations.size() - 1 - (is_auto(run_.configurations.back()) ? 1 : 0);
+  return run_.configurations.size() - 1 -
+         (keeps_by_attention(run_.configurations.back().kv) ? 1 : 0);
 }
 
 QualityPart QualityRun::count(const AskedPart& asked) const {
@@ -144,7 +142,7 @@ QualityPart QualityRun::count(const AskedPart& asked) const {
       part.n_kept[i] += is_answered(item, run_.configurations[i + 1]) ? 1 : 0;
     }
     const SessionOptions& last = run_.configurations.back();
-    part.n_kept_auto += is_auto(last) && is_answered(item, last) ? 1 : 0;
+    part.n_kept_auto += keeps_by_attention(last.kv) && is_answered(item, last) ? 1 : 0;
   }
   part.n_contexts = std::ssize(contexts);
   part.n_tokens /= static_cast<double>(std::max<int64_t>(1, part.n_asked));
@@ -153,7 +151,7 @@ QualityPart QualityRun::count(const AskedPart& asked) const {
 
 void QualityRun::add_auto(const std::vector<AskedPart>& asked, QualityResult& result) const {
   const SessionOptions& last = run_.configurations.back();
-  if (!is_auto(last)) return;
+  if (!keeps_by_attention(last.kv)) return;
   double bytes = 0;
   int64_t n = 0;
   for (const AskedPart& part : asked) {
@@ -236,7 +234,7 @@ QualityResult QualityRun::measure() {
 QualityResult measure_quality(const RunOptions& run, const std::vector<QaQuestion>& questions,
                               const QualityOptions& options, RecordFile& file) {
   SNAPKV_CHECK(run.configurations.size() > 1 && run.configurations[0].kv.name == "full" &&
-               !is_auto(run.configurations[1]));
+               !keeps_by_attention(run.configurations[1].kv));
   return QualityRun(run, questions, options, file).measure();
 }
 

@@ -80,6 +80,9 @@ const PolicyInfo& policy_info(std::string_view name);
 /// As a budget: as many rows as the question attends to, at most PolicyConfig's default. It sets
 /// least_attention, and is for policies that have that: snapkv-max.
 inline constexpr const char* kAutoBudget = "auto";
+/// Whether the policy may keep fewer rows than its budget: those that get at least some share of
+/// the question's attention, as with kAutoBudget. Throws as validate() does.
+bool keeps_by_attention(const PolicyConfig& config);
 
 /// Sets a parameter of config.name, wherever it is stored. The value of "budget" may be
 /// kAutoBudget. Throws Error{kUsage} as validate() does.

@@ -34,10 +34,12 @@ bool is_member(std::string_view name) {
 
 /// The least attention of kAutoBudget (docs/quality.md).
 constexpr double kAutoAttention = 0.05;
+/// The parameter that it is a value of.
+constexpr const char* kLeastAttention = "least_attention";
 
 void set_auto_budget(PolicyConfig& config) {
   const PolicyInfo& info = policy_info(config.name);
-  const PolicyParam* least = info.find("least_attention");
+  const PolicyParam* least = info.find(kLeastAttention);
   if (least == nullptr) {
     fail(ErrorCode::kUsage, "{} {} is for policy \"{}\"; \"{}\" needs a number of rows",
          param_name("budget"), kAutoBudget, kDefaultPolicy, info.name);
@@ -124,6 +126,11 @@ PolicyValue policy_value(const PolicyConfig& config, std::string_view name) {
   }
   const PolicyInfo& info = policy_info(config.name);
   fail_unknown(info, name);
+}
+
+bool keeps_by_attention(const PolicyConfig& config) {
+  return policy_info(config.name).find(kLeastAttention) != nullptr &&
+         std::get<double>(policy_value(config, kLeastAttention)) > 0;
 }
 
 int policy_window(const PolicyConfig& config) {

@@ -167,7 +167,9 @@ TEST(Validate, MentionsOptionsThatFrontEndsMayCallOtherwise) {
 
 TEST(Tables, ABudgetMayBeLeftToTheQuestion) {
   PolicyConfig config{.name = "snapkv-max", .budget = 50};
+  EXPECT_FALSE(keeps_by_attention(config));
   set_param_text(config, "budget", "auto");
+  EXPECT_TRUE(keeps_by_attention(config));
   EXPECT_EQ(config.budget, PolicyConfig{}.budget);
   EXPECT_EQ(policy_value(config, "least_attention"), PolicyValue(0.05));
   set_param(config, "least_attention", 0.25);
@@ -177,6 +179,7 @@ TEST(Tables, ABudgetMayBeLeftToTheQuestion) {
   for (const PolicyInfo& info : all_policies()) {
     if (info.name == "snapkv-max" || !info.has_budget) continue;
     PolicyConfig other{.name = info.name};
+    EXPECT_FALSE(keeps_by_attention(other)) << info.name;
     expect_error(ErrorCode::kUsage, {"budget auto", "snapkv-max", info.name},
                  [&] { set_param_text(other, "budget", "auto"); });
   }

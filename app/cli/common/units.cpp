@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "snapkv/policy.h"
+
 namespace snapkv::cli {
 
 std::string format_bytes(size_t bytes) {
@@ -64,10 +66,8 @@ std::string describe_policy(const PolicyConfig& policy) {
   if (!policy_info(policy.name).has_budget) return "everything kept";
   const std::string rows = policy.ratio > 0 ? fmt::format("{:g}% of the rows", policy.ratio * 100)
                                             : plural(policy.budget, "row");
-  const PolicyInfo& info = policy_info(policy.name);
-  const bool is_most = info.find("least_attention") != nullptr &&
-                       std::get<double>(policy_value(policy, "least_attention")) > 0;
-  return fmt::format("{}{} kept, {}", is_most ? "up to " : "", rows, describe_params(policy));
+  return fmt::format("{}{} kept, {}", keeps_by_attention(policy) ? "up to " : "", rows,
+                     describe_params(policy));
 }
 
 std::string describe_memory_budget(const SessionOptions& options) {

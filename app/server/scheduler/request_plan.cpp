@@ -7,6 +7,7 @@
 
 #include "chat/document.h"
 #include "server/request_engine.h"
+#include "snapkv/policy.h"
 
 namespace snapkv::server {
 namespace {
@@ -50,11 +51,9 @@ int64_t document_tokens(const Request& request) {
 
 /// Whether the policy may keep fewer rows of the prompt than the plan has, and none later.
 bool may_keep_fewer(const Request& request) {
-  const PolicyConfig& kv = request.session.kv;
-  const bool by_attention = policy_info(kv.name).find("least_attention") != nullptr &&
-                            std::get<double>(policy_value(kv, "least_attention")) > 0;
   const bool is_chosen = !request.document || request.document->file.keeps_all;
-  return by_attention && is_chosen && !request.read && request.session.kv_decode_limit == 0;
+  return keeps_by_attention(request.session.kv) && is_chosen && !request.read &&
+         request.session.kv_decode_limit == 0;
 }
 
 /// Plans the request as if it had `n_own` tokens of its own.
