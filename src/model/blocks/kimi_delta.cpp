@@ -2,6 +2,7 @@
 #include "model/blocks/kimi_delta.h"
 
 #include "backend/ops.h"
+#include "model/blocks/delta_heads.h"
 
 namespace snapkv {
 
@@ -103,43 +104,17 @@ KimiDeltaMixer::Projected KimiDeltaMixer::project(const Tensor& normed,
   return to;
 }
 
-/// What comes out of the heads' states, [n, n_values].
-Tensor KimiDeltaMixer::attend(const Projected& in, const LayerPass& pass) const {
-  const DeltaNetSpec& net = layer_.delta_net;
-  const int64_t n = in.qkv.shape[0], n_qkv = net.n_qkv();
-  const Tensor convolved = pass.buffers->get(convolved_, n), heads = pass.buffers->get(heads_, n);
-  ops::short_conv(*pass.backend, {.in = in.qkv.reshaped({n, 1, n_qkv}),
-                                  .weight = conv_.w,
-                                  .sequences = pass.sequences,
-                                  .out = convolved});
-  const std::vector<SequenceRows> sequences =
-      with_states_from(pass.sequences, n_qkv * (layer_.conv_kernel - 1));
-  ops::delta_rule(*pass.backend, {.qkv = convolved,
-                                  .decay = in.decay,
-                                  .beta = in.beta,
-                                  .rate = rate_,
-                                  .decay_bias = decay_bias_,
-                                  .n_head_k = net.n_head_k,
-                                  .d_k = net.d_k,
-                                  .log_floor = net.log_floor,
-                                  .sequences = sequences,
-                                  .out = heads.reshaped({n, net.n_head, net.d_v})});
-  return heads;
-}
-
 // x += Wout (norm(delta_rule(conv(Wqkv normed))) * sigmoid(Wgate normed))
 void KimiDeltaMixer::run(const Tensor& normed, const LayerPass& pass) const {
-  const DeltaNetSpec& net = layer_.delta_net;
   const int64_t n = pass.x.shape[0], n_out = pass.n_out;
-  Backend& backend = *pass.backend;
   const Projected in = project(normed, pass);
-  const Tensor heads = attend(in, pass);
+  const Tensor heads = pass.buffers->get(heads_, n);
+  apply_delta_rule(layer_, conv_, in.qkv, pass.buffers->get(convolved_, n),
+                   {.decay = in.decay, .beta = in.beta, .rate = rate_, .bias = decay_bias_}, heads,
+                   pass);
   if (n_out == 0) return;
-  const Tensor values = heads.slice(n - n_out, n), gated = pass.buffers->get(gated_, n_out);
-  const Tensor each_head = values.reshaped({n_out * net.n_head, net.d_v});
-  normalize(backend, context_.spec, norm_, each_head, each_head);
-  ops::activate(backend, Activation::sigmoid, in.gate, values, gated);
-  out_.add_to(pass.x.slice(n - n_out, n), gated, context_, pass);
+  add_gated_heads(context_, layer_, norm_, out_, heads.slice(n - n_out, n), Activation::sigmoid,
+                  in.gate, pass.buffers->get(gated_, n_out), pass);
 }
 
 }  // namespace snapkv

@@ -30,7 +30,6 @@ class KimiDeltaMixer final : public TokenMixer {
   void plan_activations(ActivationPlan& plan);
   struct Projected;
   Projected project(const Tensor& normed, const LayerPass& pass) const;
-  Tensor attend(const Projected& in, const LayerPass& pass) const;
 
   int64_t n_values() const { return layer_.delta_net.n_head * layer_.delta_net.d_v; }
   int64_t n_keys() const { return layer_.delta_net.n_head * layer_.delta_net.d_k; }
