@@ -47,8 +47,7 @@ TEST_F(KimiLinearFolder, AConvertedFileComputesTheSame) {
   write("kimi_linear-q");
   const std::vector<float> expected = logits(folder_);
   converted(DType::f32);
-  const std::vector<float> actual = logits(file_);
-  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
+  expect_near(logits(file_), expected);
 }
 
 // llama.cpp's convolutions take f32 only.

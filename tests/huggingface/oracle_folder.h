@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
@@ -50,6 +53,30 @@ class OracleFolder : public testing::Test {
     session.prefill(generated_ids(60, 320, 1));
     session.decode(7);
     return {session.logits().begin(), session.logits().end()};
+  }
+  static void expect_near(const std::vector<float>& actual, const std::vector<float>& expected) {
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
+  }
+  /// Each of these folders, and the file that it becomes.
+  void expect_same_if_converted(std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      SCOPED_TRACE(name);
+      write(name);
+      converted();
+      expect_near(logits(file_), logits(folder_));
+    }
+  }
+  /// Rates of decay, of which the folder has logarithms.
+  static void expect_decay_rates(const GgufFile& file, const std::string& name_in_folder,
+                                 std::array<int64_t, 2> shape) {
+    const Tensor& rates = file.find_tensor("blk.0.ssm_a")->tensor;
+    ASSERT_EQ(rates.rank, 2);
+    EXPECT_EQ(rates.shape[0], shape[0]);
+    EXPECT_EQ(rates.shape[1], shape[1]);
+    const auto logs = oracle_values(name_in_folder, shape[0] * shape[1], false);
+    const int64_t row = shape[0] / 2, column = shape[1] / 2;
+    EXPECT_EQ(*rates.at<const float>(row, column), -std::exp(logs[row * shape[1] + column]));
   }
   void refused(const Json& fields, std::initializer_list<std::string_view> words) {
     SCOPED_TRACE(fields.dump());

@@ -27,10 +27,6 @@ namespace qwen3_next_folder_tests {
 
 class Qwen3NextFolder : public OracleFolder {
  protected:
-  static void expect_near(const std::vector<float>& a, const std::vector<float>& b) {
-    ASSERT_EQ(a.size(), b.size());
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << i;
-  }
   static const float* values(const GgufFile& file, std::string_view name) {
     return static_cast<const float*>(file.find_tensor(name)->tensor.data);
   }
