@@ -335,6 +335,7 @@ bool route(const Backend&, const ExpertChoice& c) {
   SNAPKV_CHECK(n_expert <= kMostExperts && 1 <= n_used && n_used <= n_expert);
   SNAPKV_CHECK(n_group >= 1 && n_expert % n_group == 0 && std::isfinite(c.rule.scale));
   SNAPKV_CHECK(1 <= c.rule.n_group_used && c.rule.n_group_used <= n_group);
+  SNAPKV_CHECK(c.rule.n_group_best == 1 || c.rule.n_group_best == 2);
   SNAPKV_CHECK(n_used <= c.rule.n_group_used * (n_expert / n_group));
   if (c.rule.score == ExpertScore::sparse_mixer) {
     SNAPKV_CHECK(!c.bias && n_group == 1 && c.rule.jitter >= 0.0f && c.rule.jitter < 0.5f);

@@ -88,9 +88,10 @@ struct Routing {
   float scale = 1.0f;      // multiplies the weights
   float jitter = 0.01f;    // of the sparse mixer, which adds so much noise in training
   /// The experts are in n_group groups of neighbours. With more than one, a token chooses among the
-  /// experts of n_group_used groups: those whose two highest scores have the highest sum.
+  /// experts of n_group_used groups: those whose n_group_best highest scores have the highest sum.
   int64_t n_group = 1;
   int64_t n_group_used = 1;
+  int64_t n_group_best = 2;  // 1 or 2; of groups of one, the one
 };
 
 /// Most experts of a layer.

@@ -145,6 +145,14 @@ Routing read_routing(const MetadataReader& reader, const Family& family, const M
   rule.scale = static_cast<float>(reader.positive("expert_weights_scale", 1.0));
   rule.n_group = reader.size("expert_group_count", 1, c.n_expert);
   rule.n_group_used = reader.size("expert_group_used_count", 1, rule.n_group);
+  const uint64_t n_best = file.get_uint("snapkv.expert_group_best", 2);
+  if (n_best != 1 && n_best != 2) {
+    fail(ErrorCode::kBadModel,
+         "{}: snapkv.expert_group_best is {}, expected 1 or 2: how many scores of a group are "
+         "added",
+         file.path(), n_best);
+  }
+  rule.n_group_best = static_cast<int64_t>(n_best);
   if (c.n_expert % rule.n_group != 0 ||
       c.n_expert_used > c.n_expert / rule.n_group * rule.n_group_used) {
     fail(ErrorCode::kBadModel, "{}: {} = {} and {} = {} do not go with {} = {} and {} = {}",

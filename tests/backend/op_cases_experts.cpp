@@ -24,7 +24,9 @@ struct RouteShape {
     return fmt::format(
         "{} x {} of {}, {}{}{}{}{}{}", n, n_used, n_expert, kScores[static_cast<int>(rule.score)],
         rule.normalized ? ", normalized" : "", bias ? ", biased" : "",
-        rule.n_group > 1 ? fmt::format(", {} of {} groups", rule.n_group_used, rule.n_group) : "",
+        rule.n_group > 1 ? fmt::format(", {} of {} groups by {}", rule.n_group_used, rule.n_group,
+                                       rule.n_group_best)
+                         : "",
         factors ? ", factors" : "",
         rule.score == ExpertScore::sparse_mixer ? fmt::format(", jitter {}", rule.jitter) : "");
   }
@@ -210,7 +212,10 @@ OpCases route_cases() {
         Routing groups = rule;
         groups.n_group = 4;
         groups.n_group_used = 2;
-        for (const int64_t n : {1, 9}) add(cases, {n, 32, 6, bias, groups});
+        for (const int64_t n_best : {1, 2}) {
+          groups.n_group_best = n_best;
+          for (const int64_t n : {1, 9}) add(cases, {n, 32, 6, bias, groups});
+        }
         groups.n_group = groups.n_group_used = 8;  // all, and groups of one
         add(cases, {5, 8, 3, bias, groups});
         groups.n_group_used = 3;

@@ -303,6 +303,17 @@ TEST_F(RefOps, RouteByEveryRule) {
   EXPECT_EQ(route({.n_group = 2, .n_group_used = 1}), (Values{1, 0}));
 }
 
+TEST_F(RefOps, RouteByTheHighestScoresOfGroups) {
+  constexpr float kLn4 = 1.3862944f;
+  const TestTensor logits({1, 4}, Values{kLn3, kLn3, kLn4, 0});  // softmax: 3, 3, 4 and 1 of 11
+  const TestTensor experts({1, 2}, DType::i32), weights({1, 2});
+  for (const auto& [n_best, expected] : {std::pair{2, Values{0, 1}}, {1, Values{2, 3}}}) {
+    const Routing rule = {.n_group = 2, .n_group_used = 1, .n_group_best = n_best};
+    ops::route(*backend_, {logits, {}, {}, rule, experts, weights});
+    EXPECT_EQ(experts.values(), expected) << n_best;
+  }
+}
+
 TEST_F(RefOps, ProjectExpertsOfTwoTokens) {
   // expert e: gate and up [1, 1], down [1, 1]; with x = 1 and silu(40) = 40 the outputs are
   // 40 * up * down = 40 * (e + 1) (+ biases of e)

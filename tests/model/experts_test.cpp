@@ -244,6 +244,12 @@ TEST(ExpertsFileTest, WindowsBesidePicturesAreNamed) {
   expect_mentions(load_error(ocr), {"deepseek2-ocr.attention.sliding_window = 128", "picture"});
 }
 
+TEST(ExpertsFileTest, GroupsAreChosenByOneScoreOrTwo) {
+  TinyFile file = experts_file();
+  file.set("snapkv.expert_group_best", uint32_t{3});
+  expect_mentions(load_error(file), {"snapkv.expert_group_best is 3", "1 or 2"});
+}
+
 TEST(ExpertsFileTest, TheFirstLayersMayHaveNone) {
   const TempDir folder;
   const ModelInfo info = describe_model(half_dense_file().write(folder)).info;

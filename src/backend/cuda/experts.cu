@@ -65,7 +65,8 @@ __device__ __forceinline__ int find_highest(const float* values, const bool* tak
 /// Puts the experts of all but the best groups below all others. Called by one lane.
 __device__ void drop_groups(const Routing& rule, int n_expert, float* keys) {
   const int n_group = static_cast<int>(rule.n_group), size = n_expert / n_group;
-  const auto sum_of = [&](int g) {  // of the two highest
+  const bool one_only = rule.n_group_best == 1;
+  const auto sum_of = [&](int g) {  // of the two highest, or the highest
     int first = 0, second = -1;
     for (int i = 1; i < size; ++i) {
       const float* k = keys + g * size;
@@ -76,7 +77,8 @@ __device__ void drop_groups(const Routing& rule, int n_expert, float* keys) {
         second = i;
       }
     }
-    return keys[g * size + first] + (second >= 0 ? keys[g * size + second] : 0.0f);
+    const bool is_sum = second >= 0 && !one_only;
+    return keys[g * size + first] + (is_sum ? keys[g * size + second] : 0.0f);
   };
   // A group stays if fewer than n_group_used rank before it. Keys change only after all sums are
   // known: dropped groups are marked in the second half of the memory.

@@ -71,7 +71,7 @@ void drop_groups(Values& keys, const Routing& rule) {
   for (int64_t g = 0; g < rule.n_group; ++g) {
     const Values group(keys.begin() + g * size, keys.begin() + (g + 1) * size);
     double sum = 0.0;
-    for (int32_t i : highest(group, std::min<int64_t>(2, size))) sum += group[i];
+    for (int32_t i : highest(group, std::min(rule.n_group_best, size))) sum += group[i];
     sums.push_back(sum);
   }
   const std::vector<int32_t> kept = highest(sums, rule.n_group_used);

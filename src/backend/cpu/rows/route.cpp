@@ -80,7 +80,7 @@ void drop_groups(const Routing& rule, int64_t n, float* keys) {
   std::array<int32_t, kMostExperts> kept;
   for (int64_t g = 0; g < rule.n_group; ++g) {
     int32_t best[2];
-    const int64_t n_best = std::min<int64_t>(2, size);
+    const int64_t n_best = std::min(rule.n_group_best, size);
     take_highest(keys + g * size, size, n_best, best);
     sums[g] = 0.0f;
     for (int64_t i = 0; i < n_best; ++i) sums[g] += keys[g * size + best[i]];
