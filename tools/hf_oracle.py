@@ -65,6 +65,7 @@ FALCON_H1 = dict(
     lm_head_multiplier=1.5, mlp_multipliers=[0.88, 0.6], key_multiplier=1.6, attention_out_multiplier=0.9,
     attention_in_multiplier=1.3, ssm_multipliers=[0.4, 0.7, 1.4, 0.8, 1.2], ssm_in_multiplier=1.25, ssm_out_multiplier=0.7)
 JAMBA = dict(attn_layer_period=4, attn_layer_offset=1, mamba_d_state=16, mamba_d_conv=4, rms_norm_eps=1e-6)
+MAMBA = dict(state_size=16, conv_kernel=4, layer_norm_epsilon=1e-5, intermediate_size=128)
 KIMI_LINEAR = dict(
     num_key_value_heads=4, kv_lora_rank=32, qk_nope_head_dim=24, qk_rope_head_dim=16, v_head_dim=40, linear_head_dim=32,
     linear_num_heads=4, num_local_experts=6, num_experts_per_tok=2, moe_intermediate_size=64, routed_scaling_factor=1.5)
@@ -229,6 +230,14 @@ CASES = {
     "jamba": case("JambaConfig", **JAMBA, num_experts=1, num_experts_per_tok=1, tie_word_embeddings=True),
     "jamba-moe": case("JambaConfig", dtype="bfloat16", max_shard_size="300KB", **JAMBA, num_experts=6, num_experts_per_tok=2,
                       mamba_dt_rank=24, expert_layer_period=2, expert_layer_offset=1),
+    "bamba": case("BambaConfig", attn_layer_indices=[1], mamba_n_heads=8, mamba_n_groups=2, mamba_d_state=16,
+                  mamba_d_conv=4),
+    "mamba": case("MambaConfig", **MAMBA),
+    "falcon_mamba": case("FalconMambaConfig", dtype="bfloat16", max_shard_size="300KB", **MAMBA, time_step_rank=24,
+                         mixer_rms_eps=1e-2, tie_word_embeddings=False),
+    "mamba2": case("Mamba2Config", **MAMBA, num_heads=8, head_dim=16, n_groups=2),
+    "mamba2-tied": case("Mamba2Config", dtype="bfloat16", max_shard_size="300KB", **MAMBA, num_heads=4, head_dim=32, n_groups=1,
+                        tie_word_embeddings=True),
     "nemotron_h": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[
         "linear_attention", "mlp", "linear_attention", "full_attention", "mlp"]),
     "nemotron_h-moe": case("NemotronHConfig", **NEMOTRON_H, layers_block_type=[
@@ -328,6 +337,9 @@ DEEPSEEK = dict(
     num_experts_per_tok=2, moe_intermediate_size=64, n_shared_experts=2)
 
 
+MINICPM3 = dict(num_key_value_heads=4, kv_lora_rank=32, q_lora_rank=24, qk_nope_head_dim=24, qk_rope_head_dim=16, v_head_dim=40)
+
+
 def yarn(mscale, **more):
     return dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, beta_fast=32.0, beta_slow=1.0, mscale=mscale,
                 mscale_all_dim=mscale, original_max_position_embeddings=32, **more)
@@ -348,6 +360,15 @@ CASES |= {
                         rope_parameters=yarn(0.707)),
     "deepseek_v2-q": case("DeepseekV2Config", dtype="bfloat16", max_shard_size="300KB", **DEEPSEEK, q_lora_rank=24,
                           first_k_dense_replace=0, routed_scaling_factor=2.0),
+    "deepseek_v2-groups": case("DeepseekV2Config", **{**DEEPSEEK, "n_routed_experts": 12, "num_experts_per_tok": 3}, q_lora_rank=24,
+                               first_k_dense_replace=1, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                               routed_scaling_factor=2.0),
+    "minicpm3": case("MiniCPM3Config", **MINICPM3, scale_emb=3, scale_depth=2.0, dim_model_base=32, tie_word_embeddings=False),
+    "minicpm3-longrope": case(
+        "MiniCPM3Config", dtype="bfloat16", max_shard_size="300KB", **{**MINICPM3, "v_head_dim": None},
+        rope_parameters=dict(
+            rope_type="longrope", rope_theta=10000.0, original_max_position_embeddings=256,
+            short_factor=[1.0 + 0.1 * i for i in range(8)], long_factor=[1.0 + 0.5 * i for i in range(8)])),
     "glm4_moe_lite": case("Glm4MoeLiteConfig", **DEEPSEEK, q_lora_rank=24, n_group=1, topk_group=1,
                           mlp_layer_types=["dense", "sparse", "sparse", "sparse"]),
     "mistral4": case("Mistral4Config", model_class="Mistral4ForCausalLM", **{**DEEPSEEK, "n_shared_experts": 1}, q_lora_rank=24,

@@ -354,7 +354,7 @@ Config read_config(const JsonFields& root) {
   if (config.is_gemma3n()) read_gemma3n_layers(c, config);
   if (config.is_gemma4()) read_gemma4_layers(c, config);
   if (mapping.architecture == "lfm2") read_lfm2_width(c, config);
-  if (mapping.architecture.starts_with("granite")) {
+  if (mapping.architecture.starts_with("granite") && !config.is_bamba()) {
     read_granite_scales(c, config);
   }
   if (mapping.architecture == "olmoe" && c.has("clip_qkv")) {
@@ -405,6 +405,7 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.n_group > 1) {
     keys.u32(key("expert_group_count"), config.n_group);
     keys.u32(key("expert_group_used_count"), config.n_group_used);
+    if (config.n_group_best != 2) keys.u32("snapkv.expert_group_best", config.n_group_best);
   }
   if (config.expert_scale != 1) keys.f32(key("expert_weights_scale"), config.expert_scale);
   if (config.mixture.n_head.empty()) {
@@ -452,7 +453,7 @@ void add_config_keys(const Config& config, Keys& keys) {
 
   if (config.is_kimi_linear()) {
     add_kimi_linear_keys(config, keys);
-  } else if (has_rotation(config)) {
+  } else if (has_rotation(config) && config.n_rot > 0) {
     add_rope_keys(config, keys);
   }
   if (config.is_gemma3n()) add_gemma3n_keys(config, keys);

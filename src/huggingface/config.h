@@ -62,12 +62,18 @@ struct Mamba2Sizes {
   int64_t n_xbc() const { return n_values() + 2 * n_group * d_state; }
 };
 
-/// Sizes of Jamba's mixers of Mamba, and where it has experts.
-struct JambaSizes {
-  int64_t n_channel = 0;  // 0: not such a model
+/// Sizes of mixers of Mamba.
+struct MambaSizes {
+  int64_t n_channel = 0;  // 0: there are no such mixers
   int64_t d_state = 0;
   int64_t step_rank = 0;          // values of which all steps are made
-  std::vector<bool> has_experts;  // [n_layer]
+  double norm_eps = 0;            // of norms of steps, B and C without weights; 0: no such norms
+  std::vector<bool> has_experts;  // [n_layer]; of Jamba
+};
+
+/// MiniCPM 3's factors.
+struct MiniCpmScales {
+  double embeddings = 1, residual = 1, logits = 1;
 };
 
 /// Of Llama 4.
@@ -128,6 +134,7 @@ struct Config {
   int64_t n_latent = 0;        // values that experts work on; 0: n_embd
   int64_t n_dense_layers = 0;  // the first ones, which have no experts
   int64_t n_group = 1, n_group_used = 1;  // of neighbouring experts, and of those that a token uses
+  int64_t n_group_best = 2;               // scores of a group of which it is chosen, added
   bool normalizes_experts = true;         // the weights of a token's experts add up to 1
   bool has_mxfp4_experts = false;         // whose matrices have numbers and scales in MXFP4
   bool sigmoid_scores = false;            // of the experts, in place of the softmax
@@ -154,8 +161,9 @@ struct Config {
   Gemma3nSizes gemma3n;
   /// Where the others, or all, have such a mixer, the convolution being a part of it.
   Mamba2Sizes mamba2;
-  JambaSizes jamba;
+  MambaSizes mamba;
   FalconFactors factors;
+  MiniCpmScales minicpm;
   Llama4Config llama4;
   DenseConfig dense;
   MixtureConfig mixture;
@@ -189,18 +197,22 @@ struct Config {
   bool is_gemma3n() const { return mapping->architecture == "gemma3n"; }
   bool is_gemma4() const { return mapping->architecture == "gemma4"; }
   bool is_qwen35() const { return mapping->architecture.starts_with("qwen35"); }
+  bool is_bamba() const { return class_name == "BambaForCausalLM"; }
   bool is_granite_hybrid() const { return mapping->architecture == "granitehybrid"; }
   bool is_falcon_h1() const { return mapping->architecture == "falcon-h1"; }
   /// Dense or with experts.
   bool is_nemotron_h() const { return mapping->architecture.starts_with("nemotron_h"); }
   /// With experts or without.
   bool is_jamba() const { return mapping->architecture == "jamba"; }
+  bool is_minicpm3() const { return mapping->architecture == "minicpm3"; }
+  /// Whether the rotation may have factors for short and for long contexts.
+  bool may_have_longrope() const { return is_phi() || is_minicpm3(); }
   bool is_kimi_linear() const { return mapping->architecture == "kimi-linear"; }
   bool is_olmo() const { return mapping->architecture == "olmo"; }
   bool is_jais2() const { return mapping->architecture == "jais2"; }
   bool is_llama4() const { return mapping->architecture == "llama4"; }
   bool has_experts_in(int64_t il) const {
-    if (is_jamba()) return jamba.has_experts[static_cast<size_t>(il)];
+    if (is_jamba()) return mamba.has_experts[static_cast<size_t>(il)];
     if (is_llama4()) return (il + 1) % llama4.expert_step == 0;
     return parts.empty() ? il >= n_dense_layers : parts[static_cast<size_t>(il)] == 'E';
   }

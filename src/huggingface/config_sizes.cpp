@@ -88,15 +88,15 @@ int64_t Config::size(Size which) const {
     case Size::scan_group_values:
       return mamba2.n_values() / mamba2.n_group;
     case Size::mamba_channels:
-      return jamba.n_channel;
+      return mamba.n_channel;
     case Size::mamba_channels_twice:
-      return 2 * jamba.n_channel;
+      return 2 * mamba.n_channel;
     case Size::mamba_state:
-      return jamba.d_state;
+      return mamba.d_state;
     case Size::mamba_rank:
-      return jamba.step_rank;
+      return mamba.step_rank;
     case Size::mamba_inputs:
-      return jamba.step_rank + 2 * jamba.d_state;
+      return mamba.step_rank + 2 * mamba.d_state;
     case Size::latent:
       return n_latent > 0 ? n_latent : n_embd;
     case Size::latent_rank:

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "huggingface/mamba2_config.h"
+
 namespace snapkv::huggingface {
 namespace {
 
@@ -26,6 +28,7 @@ void read_factors(const JsonFields& c, const char* key, std::array<double, N>& f
 }
 
 void read_falcon_mixer(const JsonFields& c, Config& config) {
+  check_step_limit(c);
   Mamba2Sizes& sizes = config.mamba2;
   sizes.n_head = c.integer("mamba_n_heads", 1, kMostFalconHeads, 128);
   sizes.n_group = c.integer("mamba_n_groups", 1, kMostFalconHeads, 1);

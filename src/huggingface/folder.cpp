@@ -19,7 +19,7 @@
 namespace snapkv::huggingface {
 namespace {
 
-constexpr JsonLimits kConfigLimits{.bytes = size_t{4} << 20, .depth = 32};
+constexpr JsonLimits kConfigLimits{.bytes = size_t{4} << 20, .depth = 32, .python_numbers = true};
 constexpr uint64_t kLargeBytes = uint64_t{1} << 20;  // of copies
 
 /// "models/SmolLM2-135M" -> "SmolLM2-135M"

@@ -57,7 +57,7 @@ enum class Size {
   scan_head,
   scan_group,
   scan_group_values,
-  // of mixers of Mamba (JambaSizes)
+  // of mixers of Mamba (MambaSizes)
   mamba_channels,
   mamba_channels_twice,
   mamba_state,

@@ -6,6 +6,7 @@
 #include "huggingface/gguf_mapping.h"
 #include "huggingface/jamba_mappings.h"
 #include "huggingface/mamba2_mappings.h"
+#include "huggingface/mamba_mappings.h"
 #include "huggingface/mixture_mappings.h"
 #include "huggingface/more_mappings.h"
 
@@ -399,13 +400,14 @@ constexpr auto kMappings = [] {
       mixture_mappings(kQwenExperts, kJoinedExperts, kMixtralExperts, kQwen3MoeLayer);
   constexpr auto kDense = dense_mappings(kLlamaLayer, kQwen2Layer);
   std::array<GgufMapping, kFirst.size() + kMore.size() + kMixtures.size() + kMamba2Mappings.size() +
-                              kJambaMappings.size() + kDense.size()>
+                              kJambaMappings.size() + kMambaMappings.size() + kDense.size()>
       all;
   auto end = std::copy(kFirst.begin(), kFirst.end(), all.begin());
   end = std::copy(kMore.begin(), kMore.end(), end);
   end = std::copy(kMixtures.begin(), kMixtures.end(), end);
   end = std::copy(kMamba2Mappings.begin(), kMamba2Mappings.end(), end);
   end = std::copy(kJambaMappings.begin(), kJambaMappings.end(), end);
+  end = std::copy(kMambaMappings.begin(), kMambaMappings.end(), end);
   std::copy(kDense.begin(), kDense.end(), end);
   return all;
 }();

@@ -36,7 +36,7 @@ bool has_jamba_layers_of(const GgufMapping& mapping, const JsonFields& c) {
 
 void read_jamba(const JsonFields& c, Config& config) {
   const JambaPlace attention = read_place(c, "attn", 8, 4), experts = read_place(c, "expert", 2, 1);
-  JambaSizes& sizes = config.jamba;
+  MambaSizes& sizes = config.mamba;
   config.has_attention.clear();
   for (int64_t il = 0; il < config.n_layer; ++il) {
     config.has_attention.push_back(attention.holds(il));
@@ -56,9 +56,9 @@ void read_jamba(const JsonFields& c, Config& config) {
 void add_jamba_keys(const Config& config, Keys& keys) {
   const std::string prefix = std::string(config.mapping->architecture) + ".";
   keys.u32(prefix + "ssm.conv_kernel", config.conv_kernel);
-  keys.u32(prefix + "ssm.inner_size", config.jamba.n_channel);
-  keys.u32(prefix + "ssm.state_size", config.jamba.d_state);
-  keys.u32(prefix + "ssm.time_step_rank", config.jamba.step_rank);
+  keys.u32(prefix + "ssm.inner_size", config.mamba.n_channel);
+  keys.u32(prefix + "ssm.state_size", config.mamba.d_state);
+  keys.u32(prefix + "ssm.time_step_rank", config.mamba.step_rank);
 }
 
 }  // namespace snapkv::huggingface

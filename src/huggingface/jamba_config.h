@@ -9,7 +9,7 @@ namespace snapkv::huggingface {
 /// Whether the folder's layers have experts as the mapping's do. `c` is of that class.
 bool has_jamba_layers_of(const GgufMapping& mapping, const JsonFields& c);
 
-/// Reads Config::jamba, has_attention and conv_kernel.
+/// Reads Config::mamba, has_attention and conv_kernel.
 void read_jamba(const JsonFields& c, Config& config);
 
 /// The keys of all this but attention's heads.

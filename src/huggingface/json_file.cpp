@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "huggingface/json_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -10,6 +12,36 @@
 #include "format/mmap_file.h"
 
 namespace snapkv::huggingface {
+
+namespace {
+
+/// The text with {"__float__": "..."} in the place of Infinity, -Infinity and NaN outside texts.
+std::string with_json_numbers(std::string_view text) {
+  constexpr std::string_view kNumbers[] = {"-Infinity", "Infinity", "NaN"};
+  std::string result;
+  bool in_text = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto* number = in_text ? std::end(kNumbers)
+                                 : std::find_if(std::begin(kNumbers), std::end(kNumbers),
+                                                [rest = text.substr(i)](std::string_view name) {
+                                                  return rest.starts_with(name);
+                                                });
+    if (number != std::end(kNumbers)) {
+      result += R"({"__float__":")" + std::string(*number) + R"("})";
+      i += number->size() - 1;
+      continue;
+    }
+    result += text[i];
+    if (in_text && text[i] == '\\' && i + 1 < text.size()) {
+      result += text[++i];  // whatever it is, it does not end the text
+    } else if (text[i] == '"') {
+      in_text = !in_text;
+    }
+  }
+  return result;
+}
+
+}  // namespace
 
 Json parse_json(std::string_view text, const std::string& label, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
@@ -21,6 +53,12 @@ Json parse_json(std::string_view text, const std::string& label, const JsonLimit
     fail(ErrorCode::kBadModel, "'{}': more than {} objects and arrays in one another", label,
          limits.depth);
   };
+  std::string standard;
+  if (limits.python_numbers && (text.find("Infinity") != std::string_view::npos ||
+                                text.find("NaN") != std::string_view::npos)) {
+    standard = with_json_numbers(text);
+    text = standard;
+  }
   Json value;
   try {
     value = Json::parse(text.begin(), text.end(), check_depth);

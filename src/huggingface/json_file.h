@@ -20,6 +20,9 @@ using Json = nlohmann::json;
 struct JsonLimits {
   size_t bytes = size_t{16} << 20;
   int depth = 64;  // of nested arrays and objects
+  /// Whether Infinity, -Infinity and NaN may be numbers, as Python's json writes them. They become
+  /// {"__float__": "Infinity"}, as newer versions of transformers write them.
+  bool python_numbers = false;
 };
 
 /// For files about tokens. The largest in use have 35 MB; lists of tokens are nested two levels

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "huggingface/latent_config.h"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -29,6 +31,18 @@ LatentDefaults defaults_of(const Config& config) {
   return {};
 }
 
+/// Groups of experts, if a token chooses among them by their highest scores.
+void read_group_maximum(const JsonFields& c, Config& config) {
+  const std::string method = c.text("topk_method", "greedy");
+  if (method == "greedy") return;  // which knows no groups
+  if (method != "group_limited_greedy") {
+    c.bad("topk_method", "is \"{}\", supported are \"greedy\" and \"group_limited_greedy\"",
+          printable(method));
+  }
+  read_expert_groups(c, {"n_group"}, {"topk_group"}, config);
+  config.n_group_best = 1;
+}
+
 /// Scores of experts, the rule by which a token chooses, and how their weights are made.
 void read_rule(const JsonFields& c, const LatentDefaults& otherwise, Config& config) {
   const bool softmax =
@@ -36,7 +50,7 @@ void read_rule(const JsonFields& c, const LatentDefaults& otherwise, Config& con
   config.sigmoid_scores = !softmax;
   expect_text(c, "scoring_func", softmax ? "softmax" : "sigmoid");
   if (config.class_name == "DeepseekV2ForCausalLM") {
-    expect_text(c, "topk_method", "greedy");  // which knows no groups
+    read_group_maximum(c, config);
   } else {
     if (!softmax) expect_text(c, "topk_method", "noaux_tc");
     read_expert_groups(c, {"n_group", otherwise.n_group}, {"topk_group", otherwise.n_group_used},
@@ -62,6 +76,12 @@ void read_latent_experts(const JsonFields& c, Config& config) {
   read_rule(c, otherwise, config);
 }
 
+/// A number that config.json may set to null.
+double number_or_null(const JsonFields& c, const char* key, double otherwise, double null) {
+  const auto at = c.json().find(key);
+  return at != c.json().end() && at->is_null() ? null : c.positive(key, otherwise);
+}
+
 }  // namespace
 
 void read_latent_sizes(const JsonFields& c, Config& config) {
@@ -70,7 +90,10 @@ void read_latent_sizes(const JsonFields& c, Config& config) {
   latent.q_rank = c.has("q_lora_rank") ? c.integer("q_lora_rank", 1, kMostLatentRank) : 0;
   latent.n_own = c.integer("qk_nope_head_dim", 1, kMostLatentWidth);
   latent.n_shared = c.integer("qk_rope_head_dim", 1, kMostLatentWidth);
-  latent.n_value = c.integer("v_head_dim", 1, kMostLatentWidth);
+  latent.n_value = config.is_minicpm3()
+                       ? c.integer("v_head_dim", 1, kMostLatentWidth,
+                                   std::min(kMostLatentWidth, config.n_embd / config.n_head))
+                       : c.integer("v_head_dim", 1, kMostLatentWidth);
 }
 
 /// Scores grow by (1 + 0.1 m ln(factor))^2, m being mscale_all_dim, and rotated values by the ratio
@@ -136,6 +159,53 @@ void add_deepseek_keys(const Config& config, Keys& keys) {
     keys.f32(prefix + "attention.temperature_scale", config.query_growth);
     keys.u32(prefix + "attention.temperature_length", config.rope.original_context);
   }
+}
+
+void read_minicpm3(const JsonFields& c, Config& config) {
+  read_latent_sizes(c, config);
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    if (c.flag(key, false)) c.bad(key, "is true, which is not supported");
+  }
+  if (config.n_head_kv != config.n_head) {
+    c.bad("num_key_value_heads", "is {}, supported is {}, as num_attention_heads is",
+          config.n_head_kv, config.n_head);
+  }
+  config.head_dim = config.latent.n_shared;  // all of the part that heads share is rotated
+  config.has_head_dim = false;
+  read_rope(c, config);
+  const RopeConfig& rope = config.rope;
+  if (rope.type == "yarn") c.bad("rope_scaling", "is YaRN, which is not supported here");
+  // GGUF has no key for the original context
+  if (rope.type == "longrope" &&
+      (rope.original_context != config.n_ctx || rope.attention_factor != 1)) {
+    c.bad("rope_scaling",
+          "is LongRoPE with original_max_position_embeddings {} and attention_factor {}, supported "
+          "are max_position_embeddings, {}, and 1",
+          rope.original_context, rope.attention_factor, config.n_ctx);
+  }
+  const auto n_layer = static_cast<double>(config.n_layer);
+  const auto n_embd = static_cast<double>(config.n_embd);
+  MiniCpmScales& scales = config.minicpm;
+  scales.embeddings = c.positive("scale_emb", 12.0);
+  scales.residual = number_or_null(c, "scale_depth", 1.4, std::sqrt(n_layer)) / std::sqrt(n_layer);
+  scales.logits = number_or_null(c, "dim_model_base", 256.0, n_embd) / n_embd;
+}
+
+void add_minicpm3_keys(const Config& config, Keys& keys) {
+  const LatentSizes& latent = config.latent;
+  keys.u32("minicpm3.attention.kv_lora_rank", latent.rank);
+  if (latent.q_rank > 0) keys.u32("minicpm3.attention.q_lora_rank", latent.q_rank);
+  keys.u32("minicpm3.attention.key_length", latent.n_key());
+  keys.u32("minicpm3.attention.value_length", latent.n_value);
+  keys.u32("minicpm3.rope.dimension_count", latent.n_shared);
+  // others than those of MiniCPM3-4B, which files do not have
+  const MiniCpmScales& scales = config.minicpm;
+  const auto n_layer = static_cast<double>(config.n_layer);
+  const double residual = 1.4 / std::sqrt(n_layer);
+  const double logits = 256.0 / static_cast<double>(config.n_embd);
+  if (scales.embeddings != 12.0) keys.f32("minicpm3.embedding_scale", scales.embeddings);
+  if (scales.residual != residual) keys.f32("minicpm3.residual_scale", scales.residual);
+  if (scales.logits != logits) keys.f32("minicpm3.logit_scale", scales.logits);
 }
 
 }  // namespace snapkv::huggingface

@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "huggingface/jamba_config.h"
+#include "huggingface/rope_config.h"
 
 namespace snapkv::huggingface {
 namespace {
 
-constexpr int64_t kMostScanHeads = 1 << 12, kMostScanWidth = 1 << 12, kMostScanExperts = 1024;
+constexpr int64_t kMostScanExperts = 1024;
 
-void check_groups(const JsonFields& c, const char* key, const Mamba2Sizes& sizes) {
-  if (sizes.n_head % sizes.n_group == 0) return;
-  c.bad(key, "is {}, of which the number of heads, {}, is not a multiple", sizes.n_group,
-        sizes.n_head);
+/// Infinity, as config.json has it: JSON has no such number.
+bool is_infinity(const Json& value) {
+  return value.is_object() && value.size() == 1 && value.contains("__float__") &&
+         value["__float__"] == "Infinity";
 }
 
 /// The letter of a layer's name; 0 if it has none.
@@ -64,8 +65,23 @@ void set_attention(const std::string& letters, Config& config) {
 
 }  // namespace
 
+void check_groups(const JsonFields& c, const char* key, const Mamba2Sizes& sizes) {
+  if (sizes.n_head % sizes.n_group == 0) return;
+  c.bad(key, "is {}, of which the number of heads, {}, is not a multiple", sizes.n_group,
+        sizes.n_head);
+}
+
+void check_step_limit(const JsonFields& c) {
+  const Json* const limit = c.find("time_step_limit");
+  if (limit == nullptr) return;
+  if (limit->is_array() && limit->size() == 2 && (*limit)[0] == 0 && is_infinity((*limit)[1])) {
+    return;
+  }
+  c.bad("time_step_limit", "is {}, supported is [0, Infinity]", printable(limit->dump()));
+}
+
 bool has_layers_of(const GgufMapping& mapping, const JsonFields& c) {
-  if (mapping.architecture == "granitehybrid") {
+  if (mapping.architecture == "granitehybrid" && mapping.read_own == nullptr) {
     return mapping.has_experts() == (c.integer("num_local_experts", 0, kMostScanExperts, 8) > 0);
   }
   if (mapping.architecture == "jamba") return has_jamba_layers_of(mapping, c);
@@ -82,13 +98,11 @@ int64_t read_parts(const JsonFields& c, Config& config) {
   return std::ssize(config.parts);
 }
 
-void read_granite_hybrid(const JsonFields& c, Config& config) {
-  const std::string letters =
-      read_letters(c, c.has("layer_types") ? "layer_types" : "layers_block_type", "M*");
-  if (std::ssize(letters) != config.n_layer) {
-    c.bad("num_hidden_layers", "is {}, but {} layers have names", config.n_layer, letters.size());
-  }
-  set_attention(letters, config);
+namespace {
+
+/// Sizes of mixers, as Granite 4 and Bamba name them.
+void read_granite_mixer(const JsonFields& c, Config& config) {
+  check_step_limit(c);
   Mamba2Sizes& sizes = config.mamba2;
   sizes.n_head = c.integer("mamba_n_heads", 1, kMostScanHeads, 128);
   sizes.n_group = c.integer("mamba_n_groups", 1, kMostScanHeads, 1);
@@ -105,13 +119,49 @@ void read_granite_hybrid(const JsonFields& c, Config& config) {
     c.bad("mamba_d_head", "is {}, expected {} for these sizes", shown(*given), sizes.d_head);
   }
   config.conv_kernel = c.integer("mamba_d_conv", 2, 16, 4);
+}
+
+}  // namespace
+
+void read_granite_hybrid(const JsonFields& c, Config& config) {
+  const std::string letters =
+      read_letters(c, c.has("layer_types") ? "layer_types" : "layers_block_type", "M*");
+  if (std::ssize(letters) != config.n_layer) {
+    c.bad("num_hidden_layers", "is {}, but {} layers have names", config.n_layer, letters.size());
+  }
+  set_attention(letters, config);
+  read_granite_mixer(c, config);
   config.is_rotated = c.text("position_embedding_type", "nope") == "rope";
   if (!config.mapping->has_experts()) {
     config.n_ff = c.integer("shared_intermediate_size", 1, 1 << 22, 1024);
   }
 }
 
+void read_bamba(const JsonFields& c, Config& config) {
+  const Json* const indices = c.find("attn_layer_indices");
+  if (indices == nullptr || !indices->is_array()) {
+    c.bad("attn_layer_indices", "is {}, expected an array of layers",
+          indices == nullptr ? "missing" : shown(*indices));
+  }
+  config.has_attention.assign(config.n_layer, false);
+  for (const Json& item : *indices) {
+    const bool is_layer = item.is_number_unsigned() && item < config.n_layer;
+    if (!is_layer) {
+      c.bad("attn_layer_indices", "holds {}, expected layers from 0 to {}", shown(item),
+            config.n_layer - 1);
+    }
+    config.has_attention[item.get<size_t>()] = true;
+  }
+  for (const char* key : {"attention_bias", "mlp_bias", "mamba_proj_bias"}) {
+    if (c.flag(key, false)) c.bad(key, "is true, which is not supported");
+  }
+  read_granite_mixer(c, config);
+  config.may_rotate_part = true;
+  read_rope(c, config);
+}
+
 void read_nemotron_h(const JsonFields& c, Config& config) {
+  check_step_limit(c);
   set_attention(config.parts, config);
   Mamba2Sizes& sizes = config.mamba2;
   sizes.n_head = c.integer("mamba_num_heads", 1, kMostScanHeads, 128);
@@ -148,7 +198,7 @@ void add_mamba2_keys(const Config& config, Keys& keys) {
   keys.u32(prefix + "ssm.time_step_rank", sizes.n_head);
   keys.u32(prefix + "ssm.inner_size", sizes.n_values());
   if (config.n_latent > 0) keys.u32(prefix + "moe_latent_size", config.n_latent);
-  keys.flag(prefix + "rope.scaling.finetuned", config.is_rotated);
+  if (config.n_head > 0) keys.flag(prefix + "rope.scaling.finetuned", config.is_rotated);
   if (config.parts.empty()) return;
   keys.f32(prefix + "attention.layer_norm_epsilon", config.norm_eps);  // llama.cpp wants both
   std::vector<int64_t> widths;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Rows of the table in gguf_mappings.cpp: Granite 4 and Nemotron-H, each with experts or without,
-// and Falcon-H1.
+// Bamba and Falcon-H1.
 #pragma once
 
 #include <array>
 #include <string_view>
 
 #include "huggingface/gguf_mapping.h"
+#include "huggingface/mamba2_config.h"
 
 namespace snapkv::huggingface {
 
@@ -47,6 +48,26 @@ inline constexpr TensorRow kGraniteHybridExperts[] = {
     {"block_sparse_moe.input_linear", "ffn_gate", Size::ff_twice, Size::embd, Edit::first_half},
     {"block_sparse_moe.input_linear", "ffn_up", Size::ff_twice, Size::embd, Edit::second_half},
     {"block_sparse_moe.output_linear", "ffn_down", Size::embd, Size::ff},
+};
+
+/// The same with a dense network, under other names.
+inline constexpr TensorRow kBambaLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd, Edit::permute_q, true},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::permute_k, true},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd, Edit::none, true},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q, Edit::none, true},
+    {"mamba.in_proj", "ssm_in", Size::scan_in, Size::embd, Edit::none, true},
+    {"mamba.conv1d", "ssm_conv1d", Size::scan_xbc, Size::kernel, Edit::none, true},
+    {"mamba.A_log", "ssm_a", Size::scan_head, Size::one, Edit::decay_rate, true, true},
+    {"mamba.D", "ssm_d", Size::scan_head, Size::one, Edit::none, true, true},
+    {"mamba.dt_bias", "ssm_dt.bias", Size::scan_head, Size::none, Edit::none, true, true},
+    {"mamba.norm", "ssm_norm", Size::scan_group, Size::scan_group_values, Edit::none, true},
+    {"mamba.out_proj", "ssm_out", Size::embd, Size::scan_values, Edit::none, true},
+    {"pre_ff_layernorm", "ffn_norm", Size::embd},
+    {"feed_forward.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"feed_forward.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"feed_forward.down_proj", "ffn_down", Size::embd, Size::ff},
 };
 
 /// Each layer has one of these parts.
@@ -114,6 +135,7 @@ inline constexpr TensorRow kFalconH1Layer[] = {
 };
 
 inline constexpr std::string_view kFalconH1[] = {"FalconH1ForCausalLM"};
+inline constexpr std::string_view kBamba[] = {"BambaForCausalLM"};
 inline constexpr std::string_view kGraniteHybrid[] = {"GraniteMoeHybridForCausalLM"};
 inline constexpr std::string_view kNemotronH[] = {"NemotronHForCausalLM"};
 
@@ -128,6 +150,11 @@ inline constexpr std::array kMamba2Mappings = {
                 .layer = kGraniteHybridLayer,
                 .ffn = kGraniteHybridShared,
                 .joined_experts = kGraniteHybridExperts},
+    GgufMapping{.architecture = "granitehybrid",
+                .classes = kBamba,
+                .layer = kBambaLayer,
+                .norm = "model.final_layernorm",
+                .read_own = read_bamba},
     GgufMapping{.architecture = "falcon-h1",
                 .classes = kFalconH1,
                 .layer = kFalconH1Layer,

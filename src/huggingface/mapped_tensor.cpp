@@ -12,10 +12,11 @@
 namespace snapkv::huggingface {
 namespace {
 
-/// Row t head_dim / 2 + j of a head becomes row 2 j + t (t = 0, 1).
-int64_t unrotated_row(int64_t i, int64_t head_dim) {
+/// Row t n_rot / 2 + j of a head becomes row 2 j + t (t = 0, 1); those from n_rot on stay.
+int64_t unrotated_row(int64_t i, int64_t head_dim, int64_t n_rot) {
   const int64_t in_head = i % head_dim;
-  return i - in_head + in_head % 2 * (head_dim / 2) + in_head / 2;
+  if (in_head >= n_rot) return i;
+  return i - in_head + in_head % 2 * (n_rot / 2) + in_head / 2;
 }
 
 /// Where values of a key head's queries, keys, values and gates begin in in_proj_qkvz, and row i of
@@ -68,7 +69,7 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
       return i * n + j;
     case Edit::permute_q:
     case Edit::permute_k:
-      return unrotated_row(i, head_dim) * n + j;
+      return unrotated_row(i, head_dim, n_rot) * n + j;
     case Edit::value_heads:
     case Edit::decay_rate:
       return value_row(i) * n + j;

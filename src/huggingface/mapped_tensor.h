@@ -67,6 +67,7 @@ struct MappedTensor {
   Tensor tensor;
   Edit edit = Edit::none;
   int64_t head_dim = 0;               // for permute_q and permute_k
+  int64_t n_rot = 0;                  // for these: values of a head that are rotated, the first
   int64_t n_head = 0, n_head_kv = 0;  // for head_groups
   LinearHeads heads;                  // for edits of linear attention
   Strides strides;

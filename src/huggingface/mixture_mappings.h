@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of the table in gguf_mappings.cpp: families with experts whose config.json is read by
-// functions of their own (latent_config.h, mixture_config.h).
+// Rows of the table in gguf_mappings.cpp: families, most of them with experts, whose config.json is
+// read by functions of their own (latent_config.h, mixture_config.h).
 #pragma once
 
 #include <array>
@@ -29,6 +29,23 @@ inline constexpr TensorRow kLatentAttention[] = {
     {"self_attn.kv_b_proj", "attn_v_b", Size::latent_heads, Size::latent_rank, Edit::head_values},
     {"self_attn.o_proj", "attn_output", Size::embd, Size::mixer_values},
     {"post_attention_layernorm", "ffn_norm", Size::embd},
+};
+
+/// Of models without experts, of which GGUF has keys and values of all heads in one tensor.
+inline constexpr TensorRow kDenseLatentLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::latent_q, Size::embd, Edit::none, true},
+    {"self_attn.q_a_proj", "attn_q_a", Size::latent_q_rank, Size::embd, Edit::none, true},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm", Size::latent_q_rank, Size::none, Edit::none, true},
+    {"self_attn.q_b_proj", "attn_q_b", Size::latent_q, Size::latent_q_rank, Edit::none, true},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", Size::latent_row, Size::embd},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", Size::latent_rank},
+    {"self_attn.kv_b_proj", "attn_kv_b", Size::latent_heads, Size::latent_rank},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::mixer_values},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
 };
 
 /// Of a layer with experts, or a dense network.
@@ -332,6 +349,7 @@ inline constexpr TensorRow kTransposedExperts[] = {
 inline constexpr std::string_view kDeepseek[] = {"DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM",
                                                  "Glm4MoeLiteForCausalLM"};
 inline constexpr std::string_view kMistral4[] = {"Mistral4ForCausalLM"};
+inline constexpr std::string_view kMiniCpm3[] = {"MiniCPM3ForCausalLM"};
 inline constexpr std::string_view kMinimaxM2[] = {"MiniMaxM2ForCausalLM"};
 inline constexpr std::string_view kQwen3VlMoe[] = {"Qwen3VLMoeForConditionalGeneration"};
 inline constexpr std::string_view kErnieMoe[] = {"Ernie4_5_MoeForCausalLM"};
@@ -375,6 +393,12 @@ constexpr auto mixture_mappings(std::span<const TensorRow> experts,
                   .expert_prefix = "mlp.experts.",
                   .read_own = read_deepseek,
                   .add_own_keys = add_deepseek_keys},
+      GgufMapping{.architecture = "minicpm3",
+                  .classes = kMiniCpm3,
+                  .layer = kDenseLatentLayer,
+                  .ties_embeddings = true,
+                  .read_own = read_minicpm3,
+                  .add_own_keys = add_minicpm3_keys},
       GgufMapping{.architecture = "minimax-m2",
                   .classes = kMinimaxM2,
                   .layer = kMinimaxLayer,

@@ -146,11 +146,11 @@ void read_scaling(const JsonFields& rope, Config& config) {
     }
   } else if (r.type == "proportional" && architecture == "gemma4") {
     r.factor = rope.positive("factor", 1.0);
-  } else if (r.type == "longrope" && config.is_phi()) {
+  } else if (r.type == "longrope" && config.may_have_longrope()) {
     read_longrope(rope, config);
   } else {
     rope.bad("rope_type", "is \"{}\", supported are default, linear, llama3, yarn{}",
-             printable(r.type), config.is_phi() ? ", longrope" : "");
+             printable(r.type), config.may_have_longrope() ? ", longrope" : "");
   }
 }
 
@@ -167,6 +167,7 @@ void read_rope(const JsonFields& c, Config& config) {
                                     : config.has_linear_attention() ? 0.25
                                     : config.is_gemma4()            ? 0.25
                                     : config.is_glm4()              ? 0.5
+                                    : config.is_bamba()             ? 0.5
                                                                     : 1.0);
   const bool lfm2 = config.is_lfm2();
   const bool gpt_oss = config.mapping->architecture == "gpt-oss";

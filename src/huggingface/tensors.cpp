@@ -92,6 +92,10 @@ class Mapper {
       by_name_[config.multimodal ? without_wrapper(t.entry.name) : t.entry.name] = &t;
     }
     if (config.mapping->dense != nullptr && config.mapping->dense->may_lack_root) add_root();
+    // as Mamba's authors call the embeddings
+    if (const auto older = by_name_.find("backbone.embedding.weight"); older != by_name_.end()) {
+      by_name_["backbone.embeddings.weight"] = older->second;
+    }
   }
 
   std::vector<MappedTensor> run() {
@@ -350,6 +354,7 @@ class Mapper {
     m.name = std::move(gguf);
     m.source = &t;
     m.head_dim = config_.head_dim;
+    m.n_rot = config_.n_rot;
     m.n_head = config_.n_head;
     m.n_head_kv = config_.n_head_kv;
     if (edit == Edit::head_groups && m.n_head_kv == 1) edit = Edit::none;  // one group: the same

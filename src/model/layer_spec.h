@@ -61,6 +61,7 @@ struct MambaSpec {
   int64_t d_state = 0;    // values of a channel's state
   int64_t step_rank = 0;  // values of which the steps of all channels are made
   ScanNorms norms = ScanNorms::none;
+  float norm_eps = 0.0f;  // of norms without weights; 0: ModelConfig::norm_eps
 };
 
 /// What results of a layer's matrices are multiplied by (muP, arXiv 2203.03466). All are 1 in files

@@ -27,7 +27,7 @@ void read_weights(std::span<const std::byte> bytes) {
 
 void read_configuration(std::string_view text) {
   const std::string label = "input";
-  const Json json = parse_json(text, label);
+  const Json json = parse_json(text, label, {.python_numbers = true});
   const Config config = huggingface::read_config(JsonFields(json, label));
   Keys keys;
   add_config_keys(config, keys);

@@ -91,13 +91,14 @@ INSTANTIATE_TEST_SUITE_P(
                     "granitemoe-shared", "glm4", "glm4moe", "glm4moe-groups", "seed_oss", "exaone4",
                     "exaone4-window", "ernie4_5", "hunyuan", "qwen2vl", "qwen3vl", "granitehybrid",
                     "granitehybrid-moe", "falcon_h1", "falcon_h1-norm", "nemotron_h",
-                    "nemotron_h-moe", "nemotron_h-latent", "jamba", "jamba-moe", "kimi_linear",
-                    "kimi_linear-q"),
+                    "nemotron_h-moe", "nemotron_h-latent", "bamba", "mamba", "falcon_mamba",
+                    "mamba2", "mamba2-tied", "jamba", "jamba-moe", "kimi_linear", "kimi_linear-q"),
     name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(Mixtures, HfOracleTest,
                          testing::Values("deepseek_v3", "deepseek_v3-plain", "deepseek_v2",
-                                         "deepseek_v2-q", "glm4_moe_lite", "mistral4",
+                                         "deepseek_v2-q", "deepseek_v2-groups", "minicpm3",
+                                         "minicpm3-longrope", "glm4_moe_lite", "mistral4",
                                          "mistral4-picture", "minimax_m2", "qwen3vlmoe",
                                          "ernie4_5_moe", "hunyuan_moe", "dots1", "exaone_moe",
                                          "hy_v3", "afmoe", "cohere2_moe", "granite_swa",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Folders of Granite 4, Nemotron-H and Falcon-H1 beside what hf_oracle_test.cpp compares with
-// transformers: GGUF's keys and shapes, the names that published folders have, and what is refused.
+// Folders of Granite 4, Bamba, Nemotron-H and Falcon-H1 beside what hf_oracle_test.cpp compares
+// with transformers: GGUF's keys and shapes, the names that published folders have, and what is
+// refused.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -26,11 +26,7 @@ TEST_F(Mamba2Folder, HasTheKeysAndShapesOfGguf) {
   EXPECT_EQ(granite.get_uint("granitehybrid.ssm.inner_size"), 128u);
   EXPECT_EQ(granite.get_uint("granitehybrid.feed_forward_length"), 96u);
   EXPECT_EQ(granite.get_ints("granitehybrid.attention.head_count_kv"), (Ints{0, 2, 0, 0}));
-  const Tensor& rates = granite.find_tensor("blk.0.ssm_a")->tensor;
-  ASSERT_EQ(rates.rank, 2);
-  EXPECT_EQ(rates.shape[0], 8);
-  const auto a = oracle_values("model.layers.0.mamba.A_log", 8, false);
-  EXPECT_EQ(*rates.at<const float>(3, 0), -std::exp(a[3]));
+  expect_decay_rates(granite, "model.layers.0.mamba.A_log", {8, 1});
   EXPECT_EQ(granite.find_tensor("blk.0.ssm_norm.weight")->tensor.shape[0], 2);
   write("nemotron_h");
   const GgufFile nemotron = open();
@@ -49,6 +45,40 @@ TEST_F(Mamba2Folder, LayersHaveTheirOldNames) {
   EXPECT_EQ(logits(folder_), experts);
 }
 
+// The first half of a head's values, whose pairs are neighbours in GGUF.
+TEST_F(Mamba2Folder, BambaRotatesAHalfOfEachHead) {
+  write("bamba");
+  const GgufFile bamba = converted(DType::f32);
+  EXPECT_EQ(bamba.get_string("general.architecture"), "granitehybrid");
+  EXPECT_EQ(bamba.get_uint("granitehybrid.rope.dimension_count"), 8u);
+  EXPECT_TRUE(bamba.get_bool("granitehybrid.rope.scaling.finetuned", false));
+  EXPECT_EQ(bamba.get_ints("granitehybrid.attention.head_count_kv"), (Ints{0, 2, 0, 0}));
+  EXPECT_FALSE(bamba.has("granitehybrid.attention.scale"));
+  const Tensor& q = bamba.find_tensor("blk.1.attn_q.weight")->tensor;
+  const auto values = oracle_values("model.layers.1.self_attn.q_proj.weight", 64 * 64, false);
+  const std::pair<int64_t, int64_t> rows[] = {{0, 0}, {1, 4}, {2, 1}, {7, 7}, {8, 8}, {17, 20}};
+  for (const auto& [row, source] : rows) {
+    EXPECT_EQ(*q.at<const float>(row, 3), values[source * 64 + 3]) << row;
+  }
+}
+
+// Python writes a number that JSON does not have.
+TEST_F(Mamba2Folder, ConfigurationsMayHoldInfinity) {
+  write("bamba");
+  const std::vector<float> expected = logits(folder_);
+  std::string text = golden_.at("config").dump();
+  const std::string number = R"({"__float__":"Infinity"})";
+  const size_t at = text.find(number);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, number.size(), "Infinity");
+  write_text(folder_ + "/config.json", text);
+  EXPECT_EQ(logits(folder_), expected);
+  text.replace(text.find("Infinity"), 8, "-Infinity");
+  write_text(folder_ + "/config.json", text);
+  expect_error(ErrorCode::kBadModel, {"time_step_limit", "-Infinity"},
+               [&] { Model::load({.path = folder_}); });
+}
+
 TEST_F(Mamba2Folder, LayersThatGuessFurtherTokensAreLeftOut) {
   write("nemotron_h-moe");
   const std::vector<float> expected = logits(folder_);
@@ -58,14 +88,7 @@ TEST_F(Mamba2Folder, LayersThatGuessFurtherTokensAreLeftOut) {
 }
 
 TEST_F(Mamba2Folder, ConvertedFilesComputeTheSame) {
-  for (const char* name : {"granitehybrid-moe", "nemotron_h-latent"}) {
-    SCOPED_TRACE(name);
-    write(name);
-    converted();
-    const std::vector<float> a = logits(folder_), b = logits(file_);
-    ASSERT_EQ(a.size(), b.size());
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << i;
-  }
+  expect_same_if_converted({"granitehybrid-moe", "nemotron_h-latent", "bamba"});
 }
 
 TEST_F(Mamba2Folder, WhatIsNotSupportedIsNamed) {
@@ -79,6 +102,12 @@ TEST_F(Mamba2Folder, WhatIsNotSupportedIsNamed) {
   refused({{"mamba_d_head", 8}}, {"mamba_d_head", "8", "16"});
   refused({{"mamba_n_heads", 6}}, {"mamba_n_heads", "6", "128"});
   refused({{"mamba_d_state", 8}}, {"in_proj", "[328, 64]"});
+  refused({{"time_step_limit", {0.001, 0.1}}}, {"time_step_limit", "[0.001,0.1]", "Infinity"});
+  write("bamba");
+  refused({{"attn_layer_indices", {1, 4}}}, {"attn_layer_indices", "4", "0 to 3"});
+  refused({{"attn_layer_indices", 1}}, {"attn_layer_indices", "1", "array"});
+  refused({{"attn_layer_indices", Json::array()}}, {"none of 4 layers"});
+  refused({{"mlp_bias", true}}, {"mlp_bias", "true"});
   write("nemotron_h");
   refused({{"layers_block_type", names({"moe", "mlp", "full_attention"})}},
           {"layers_block_type", "dense"});
@@ -117,8 +146,7 @@ TEST_F(Mamba2Folder, FactorsAreInTheMatrices) {
   }
   EXPECT_NE(falcon.find_tensor("blk.0.ffn_norm"), nullptr) << "whose name llama.cpp does not end";
   EXPECT_FALSE(falcon.has("snapkv.falcon_h1.factors"));
-  const std::vector<float> actual = logits(file_);
-  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
+  expect_near(logits(file_), expected);
 }
 
 // A folder that is read in place has them beside the matrices, which are not copied.
@@ -137,8 +165,7 @@ TEST_F(Mamba2Folder, FalconsWhoseOutputIsTheEmbeddingsHaveBoth) {
   ASSERT_EQ(golden_.at("config").at("tie_word_embeddings"), true);
   const std::vector<float> expected = logits(folder_);
   EXPECT_NE(converted(DType::f32).find_tensor("output.weight"), nullptr);
-  const std::vector<float> actual = logits(file_);
-  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
+  expect_near(logits(file_), expected);
   set_config({{"lm_head_multiplier", 2.5}});  // as the embeddings
   EXPECT_EQ(open().find_tensor("output.weight"), nullptr);
 }

@@ -12,29 +12,14 @@
 namespace snapkv::test {
 namespace mixture_folders_tests {
 
-constexpr const char* kFolders[] = {"deepseek_v3",
-                                    "deepseek_v3-plain",
-                                    "deepseek_v2",
-                                    "deepseek_v2-q",
-                                    "glm4_moe_lite",
-                                    "mistral4",
-                                    "mistral4-picture",
-                                    "minimax_m2",
-                                    "qwen3vlmoe",
-                                    "ernie4_5_moe",
-                                    "hunyuan_moe",
-                                    "dots1",
-                                    "exaone_moe",
-                                    "hy_v3",
-                                    "afmoe",
-                                    "cohere2_moe",
-                                    "granite_swa",
-                                    "granitemoe_swa",
-                                    "mimo_v2_flash",
-                                    "laguna",
-                                    "laguna-values",
-                                    "bailing_hybrid",
-                                    "dbrx",
+constexpr const char* kFolders[] = {"deepseek_v3",    "deepseek_v3-plain",  "deepseek_v2",
+                                    "deepseek_v2-q",  "deepseek_v2-groups", "glm4_moe_lite",
+                                    "mistral4",       "mistral4-picture",   "minimax_m2",
+                                    "qwen3vlmoe",     "ernie4_5_moe",       "hunyuan_moe",
+                                    "dots1",          "exaone_moe",         "hy_v3",
+                                    "afmoe",          "cohere2_moe",        "granite_swa",
+                                    "granitemoe_swa", "mimo_v2_flash",      "laguna",
+                                    "laguna-values",  "bailing_hybrid",     "dbrx",
                                     "step3p7"};
 
 class MixtureFolders : public OracleFolder {
@@ -74,8 +59,7 @@ TEST_F(MixtureFolders, ConvertedFilesComputeTheSame) {
     write(name);
     const std::vector<float> expected = logits(folder_);
     converted(DType::f32);
-    const std::vector<float> actual = logits(file_);
-    for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
+    expect_near(logits(file_), expected);
   }
 }
 
@@ -148,8 +132,7 @@ TEST_F(MixtureFolders, TransposedExpertsAreRead) {
     }
     std::swap(shape[1], shape[2]);
   });
-  const std::vector<float> actual = logits(folder_);
-  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(actual[i], expected[i], 1e-4) << i;
+  expect_near(logits(folder_), expected);
 }
 
 TEST_F(MixtureFolders, PublishedFieldsAreRead) {
@@ -244,6 +227,20 @@ TEST_F(MixtureFolders, PublishedFieldsAreRead) {
   EXPECT_EQ(logits(folder_), expected);
 }
 
+// By the highest score in each, where V3 adds the two highest.
+TEST_F(MixtureFolders, DeepseekV2ChoosesGroupsOfExperts) {
+  write("deepseek_v2-groups");
+  const GgufFile file = open();
+  EXPECT_EQ(file.get_uint("deepseek2.expert_group_count"), 4u);
+  EXPECT_EQ(file.get_uint("deepseek2.expert_group_used_count"), 2u);
+  EXPECT_EQ(file.get_uint("snapkv.expert_group_best"), 1u);
+  const std::vector<float> expected = logits(folder_);
+  set_config({{"topk_method", "greedy"}});
+  EXPECT_FALSE(open().has("deepseek2.expert_group_count"));
+  EXPECT_FALSE(open().has("snapkv.expert_group_best"));
+  EXPECT_NE(logits(folder_), expected);
+}
+
 TEST_F(MixtureFolders, WhatLatentAttentionCannotDoIsNamed) {
   write("deepseek_v3");
   refused({{"rope_interleave", false}}, {"rope_interleave", "is false"});
@@ -268,8 +265,12 @@ TEST_F(MixtureFolders, WhatLatentAttentionCannotDoIsNamed) {
   refused({{"rope_parameters", {{"attention_factor", 1.2}}}}, {"attention_factor", "1.2"});
   refused({{"quantization_config", {{"quant_method", "fp8"}}}}, {"quantization_config", "fp8"});
   write("deepseek_v2");
-  refused({{"topk_method", "group_limited_greedy"}}, {"topk_method", "group_limited_greedy"});
+  refused({{"topk_method", "noaux_tc"}}, {"topk_method", "noaux_tc", "group_limited_greedy"});
   refused({{"norm_topk_prob", true}}, {"norm_topk_prob", "is true"});
+  write("deepseek_v2-groups");
+  refused({{"n_group", 5}}, {"n_group is 5", "experts, 12"});
+  refused({{"topk_group", 1}, {"num_experts_per_tok", 4}},
+          {"topk_group is 1", "leaves 3", "uses 4"});
   write("mistral4");
   refused({{"rope_parameters", {{"mscale", 0.5}, {"mscale_all_dim", 0.5}}}},
           {"mscale_all_dim", "0.5", "supported is 1"});

@@ -320,6 +320,25 @@ void warn_of_differences(const Source& source, const std::string& to) {
         "than llama.cpp takes for granted, so its logits differ",
         to);
   }
+  if (has("minicpm3.embedding_scale") || has("minicpm3.residual_scale") ||
+      has("minicpm3.logit_scale")) {
+    log_warn(
+        "'{}': the model's scales of embeddings, residual stream or logits are others than those "
+        "of MiniCPM3-4B, which llama.cpp takes for granted, so its logits differ",
+        to);
+  }
+  if (has("snapkv.expert_group_best")) {
+    log_warn(
+        "'{}': the model's tokens choose groups of experts by the highest score in each "
+        "(topk_method: group_limited_greedy); llama.cpp adds the two highest, so its logits differ",
+        to);
+  }
+  if (has("snapkv.ssm_norm_epsilon")) {
+    log_warn(
+        "'{}': the norms of steps, B and C have an epsilon of their own (mixer_rms_eps); llama.cpp "
+        "takes that of the other norms, so its logits differ a little",
+        to);
+  }
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ void MambaMixer::load_norms(LayerLoader& loader) {
     case ScanNorms::plain:
       step_norm_ = loader.plain_norm(s.step_rank);
       b_norm_ = c_norm_ = loader.plain_norm(s.d_state);
+      step_norm_.eps = b_norm_.eps = c_norm_.eps = s.norm_eps;
       return;
     case ScanNorms::weighted:
       step_norm_.weight = loader.vector("ssm_dt_norm.weight", s.step_rank, Presence::required);

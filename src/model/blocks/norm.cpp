@@ -7,10 +7,11 @@ namespace snapkv {
 
 void normalize(Backend& backend, const ModelSpec& spec, const Norm& norm, const Tensor& x,
                const Tensor& out) {
+  const float eps = norm.eps > 0 ? norm.eps : spec.config.norm_eps;
   if (spec.config.norm == NormKind::rms) {
-    ops::rms_norm(backend, x, norm.weight, spec.config.norm_eps, out);
+    ops::rms_norm(backend, x, norm.weight, eps, out);
   } else {
-    ops::layer_norm(backend, x, norm.weight, norm.bias, spec.config.norm_eps, out);
+    ops::layer_norm(backend, x, norm.weight, norm.bias, eps, out);
   }
 }
 

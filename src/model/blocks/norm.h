@@ -12,6 +12,7 @@ namespace snapkv {
 struct Norm {
   Tensor weight;  // [n], or [n_head, head_dim]: heads with weights of their own
   Tensor bias;    // [n], or empty; of layer norms
+  float eps = 0;  // 0: ModelConfig::norm_eps
 
   explicit operator bool() const { return bool{weight}; }
 };

@@ -61,6 +61,16 @@ LayerSpec mamba_heads_layer(const MetadataReader& reader, int64_t n_embd) {
   return layer;
 }
 
+/// The epsilon of norms of steps, B and C, where it is not that of the other norms.
+float read_scan_eps(const GgufFile& file) {
+  constexpr const char* kKey = "snapkv.ssm_norm_epsilon";
+  if (!file.has(kKey)) return 0.0f;
+  const auto eps = static_cast<float>(file.get_float(kKey));
+  if (eps > 0.0f && eps < 1.0f) return eps;
+  fail(ErrorCode::kBadModel, "{}: {} is {}, expected more than 0 and less than 1", file.path(),
+       kKey, file.get_float(kKey));
+}
+
 /// All of a width, but experts where a layer has a router: no key says where. Where no layer has
 /// one, .expert_count says nothing.
 void add_jamba_networks(const MetadataReader& reader, ModelSpec& spec) {
@@ -108,6 +118,7 @@ void make_plamo2_layers(const MetadataReader& reader, ModelSpec& spec) {
 void make_mamba_layers(const MetadataReader& reader, ModelSpec& spec) {
   const bool normed = reader.flag("ssm.dt_b_c_rms", false);
   LayerSpec mamba = mamba_layer(reader, normed ? ScanNorms::plain : ScanNorms::none);
+  mamba.mamba.norm_eps = read_scan_eps(reader.file());
   mamba.has_ffn = false;
   spec.layers.assign(spec.config.n_layer, mamba);
 }

@@ -15,7 +15,8 @@ struct ModelSpec;
 /// .attention.head_count_kv[il] is not 0, and experts where it has a router.
 void make_jamba_layers(const MetadataReader& reader, ModelSpec& spec);
 
-/// Of `mamba`: every layer is a mixer alone. .ssm.dt_b_c_rms says whether it has norms.
+/// Of `mamba`: every layer is a mixer alone. .ssm.dt_b_c_rms says whether it has norms,
+/// and snapkv.ssm_norm_epsilon their epsilon where it is another than that of the other norms.
 void make_mamba_layers(const MetadataReader& reader, ModelSpec& spec);
 
 /// Of `plamo2`: layer il has attention where .attention.head_count_kv[il] is not 0, and a mixer of
