@@ -16,6 +16,7 @@ std::span<const MadeKind> made_kinds() {
       {"code", "a default, a constant, an exception or a base class", make_code},
       {"signature", "all parameters of a Python function, as they are written", make_signature},
       {"continue", "the next words of a sentence", make_continue},
+      {"middle", "a name in code, defined far above, for models that fill gaps", make_middle, true},
   };
   return kKinds;
 }

@@ -21,11 +21,20 @@ struct SourceText {
   bool is_code = false;  ///< by the file name's ending
 };
 
+/// The text after an answer that is cut out, and a name in this answer.
+struct MadeGap {
+  std::string suffix;  ///< empty: the question has no gap
+  std::string name;
+  size_t defined = 0;  ///< byte where the name stands for the first time
+  size_t rest = 0;     ///< byte, the beginning of a line: from here to the gap the name is missing
+};
+
 struct MadeQuestion {
-  size_t at = 0;  ///< byte in the context where the first answer is
-  std::string question;
-  std::string prefix;  ///< the beginning of the answer
+  size_t at = 0;         ///< byte in the context where the first answer is
+  std::string question;  ///< empty if there is a gap
+  std::string prefix;    ///< the beginning of the answer
   std::vector<std::string> answers;
+  MadeGap gap = {};
 };
 
 struct MadeContext {
@@ -39,9 +48,11 @@ struct MadeKind {
   /// Makes at most `n` questions at depths spread over the text; none if it has nothing of this
   /// kind.
   MadeContext (*make)(const SourceText& source, int64_t n, Random& random);
+  /// Made only where it is asked for by name: not every model can answer it.
+  bool by_name_only = false;
 };
 
-/// fact, unique, table, code, signature, continue
+/// fact, unique, table, code, signature, continue, middle
 std::span<const MadeKind> made_kinds();
 
 /// Counts phrases in a text, compared as answers are (answer_words()).
@@ -71,5 +82,6 @@ MadeContext make_table(const SourceText& source, int64_t n, Random& random);
 MadeContext make_code(const SourceText& source, int64_t n, Random& random);
 MadeContext make_signature(const SourceText& source, int64_t n, Random& random);
 MadeContext make_continue(const SourceText& source, int64_t n, Random& random);
+MadeContext make_middle(const SourceText& source, int64_t n, Random& random);
 
 }  // namespace snapkv::eval

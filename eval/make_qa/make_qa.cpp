@@ -56,14 +56,14 @@ std::vector<MadeKind> chosen_kinds(const MakeQaOptions& options) {
   std::vector<MadeKind> kinds;
   for (const MadeKind& kind : made_kinds()) {
     const auto& wanted = options.kinds;
-    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), kind.name) != wanted.end()) {
-      kinds.push_back(kind);
-    }
+    const bool is_named = std::find(wanted.begin(), wanted.end(), kind.name) != wanted.end();
+    if (is_named || (wanted.empty() && !kind.by_name_only)) kinds.push_back(kind);
   }
   return kinds;
 }
 
-// One line of the file: a context with the questions of one kind.
+// The lines of the file for one text and kind: a context with its questions, or, as a context ends
+// where a gap begins, one for each question with a gap.
 class QaLine {
  public:
   QaLine(const SourceText& source, const TextPart& part, uint64_t seed)
@@ -100,6 +100,33 @@ class QaLine {
     return line;
   }
 
+  Json json(const char* kind, const MadeQuestion& question, size_t number) const {
+    const MadeGap& gap = question.gap;
+    return {{"id", fmt::format("{}:{}-{}", source_.name, kind, number)},
+            {"text", source_.name},
+            {"begin", part_.begin},
+            {"end", part_.begin + question.at},
+            {"suffix", gap.suffix},
+            {"answers", question.answers},
+            {"metric", "begins"},
+            {"name", gap.name},
+            {"defined", part_.begin + gap.defined},
+            {"rest", part_.begin + gap.rest},
+            {"source", source_.name},
+            {"kind", kind},
+            {"seed", seed_}};
+  }
+
+  std::string lines(const char* kind, const MadeContext& made) const {
+    if (made.questions.front().gap.suffix.empty()) return to_line(json(kind, made)) + "\n";
+    std::string lines;
+    size_t number = 0;
+    for (const MadeQuestion& question : made.questions) {
+      lines += to_line(json(kind, question, ++number)) + "\n";
+    }
+    return lines;
+  }
+
  private:
   const SourceText& source_;
   TextPart part_;
@@ -132,7 +159,7 @@ MadeQa make_qa(const MakeQaFiles& texts, const MakeQaOptions& options) {
       Random random = random_of(kinds[i].name);
       const MadeContext context = kinds[i].make(source, options.per_text, random);
       if (context.questions.empty()) continue;
-      made.lines += to_line(line.json(kinds[i].name, context)) + "\n";
+      made.lines += line.lines(kinds[i].name, context);
       made.counts[i].n_questions += std::ssize(context.questions);
       ++made.counts[i].n_texts;
     }

@@ -14,7 +14,7 @@
 namespace snapkv::eval {
 
 struct MakeQaOptions {
-  std::vector<std::string> kinds = {};  ///< from made_kinds(); empty: all
+  std::vector<std::string> kinds = {};  ///< from made_kinds(); empty: all but by_name_only
   int64_t per_text = 2;                 ///< most questions of each kind about a text
   uint64_t seed = 1;
   int64_t n_bytes = 10000;  ///< most bytes of a text; longer ones are cut

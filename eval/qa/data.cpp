@@ -24,7 +24,8 @@ namespace snapkv::eval {
 namespace {
 
 constexpr QaMetric kMetrics[] = {QaMetric::contains, QaMetric::exact, QaMetric::f1,
-                                 QaMetric::rouge_l};
+                                 QaMetric::rouge_l, QaMetric::begins};
+constexpr std::string_view kBlanks = " \t\r\n";
 
 // Field `name`; nullopt if the object does not have it or it is null.
 std::optional<JsonField> optional_field(const JsonField& object, const char* name) {
@@ -101,6 +102,7 @@ class QaReader {
   std::shared_ptr<const QaContext> share(const std::string& name, const std::string& text);
   QaQuestion question_of(const JsonField& object, const JsonField& line, const Place& context,
                          const std::string& place);
+  QaGap gap_of(const JsonField& object, const Place& context, const std::string& place);
 
   std::string path_, texts_;
   std::map<std::string, std::string> files_;                       // by name
@@ -239,8 +241,12 @@ QaQuestion QaReader::question_of(const JsonField& object, const JsonField& line,
          before->second);
   }
   q.context = context.context;
-  q.question = filled_text(object, "question", place);
-  q.lead = text_or(object, "prefix", "");
+  if (optional_field(object, "suffix")) {
+    q.gap = gap_of(object, context, place);
+  } else {
+    q.question = filled_text(object, "question", place);
+    q.lead = text_or(object, "prefix", "");
+  }
   q.metric = metric_of(object, place);
   q.kind = text_or(object, "kind", text_or(line, "kind", "text"));
   q.half = text_or(object, "half", text_or(line, "half", ""));
@@ -265,6 +271,46 @@ QaQuestion QaReader::question_of(const JsonField& object, const JsonField& line,
        to_utf8(context.text->substr(offset, std::min<int64_t>(40, context.end - offset))));
 }
 
+// The fields of a question with a suffix.
+QaGap QaReader::gap_of(const JsonField& object, const Place& context, const std::string& place) {
+  for (const char* field : {"question", "prefix"}) {
+    if (!optional_field(object, field)) continue;
+    fail(ErrorCode::kUsage, "{}: fields {} and suffix exclude each other", place, field);
+  }
+  QaGap gap;
+  gap.suffix = filled_text(object, "suffix", place);
+  const std::string& text = context.context->text;
+  if (const auto rest = optional_field(object, "rest")) {
+    gap.rest = static_cast<size_t>(rest->integer(context.begin, context.end) - context.begin);
+    if (gap.rest > 0 && text[gap.rest - 1] != '\n') {
+      fail(ErrorCode::kUsage, "{}: field rest: byte {} of {} is not the beginning of a line", place,
+           rest->integer(), context.context->name);
+    }
+  }
+  if (!optional_field(object, "name")) return gap;
+  gap.name = filled_text(object, "name", place);
+  const int64_t defined = object.at("defined").integer(context.begin, context.end);
+  gap.defined = static_cast<size_t>(defined - context.begin);
+  if (text.compare(gap.defined, gap.name.size(), gap.name) == 0) return gap;
+  fail(ErrorCode::kUsage, "{}: field defined: {} does not stand at byte {} of {}, there is '{}'",
+       place, gap.name, defined, context.context->name, to_utf8(text.substr(gap.defined, 40)));
+}
+
+// 1 if the answer begins with the reference and a name or number that ends the reference ends there
+// too; white space before them does not matter. Otherwise 0.
+double begins_with(std::string_view answer, std::string_view reference) {
+  const auto trim = [](std::string_view& text) {
+    text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  };
+  trim(answer);
+  trim(reference);
+  reference = reference.substr(0, reference.find_last_not_of(kBlanks) + 1);
+  if (reference.empty() || !answer.starts_with(reference)) return 0;
+  const auto in_name = [](char c) { return is_word_character(c) || c == '_'; };
+  const std::string_view rest = answer.substr(reference.size());
+  return rest.empty() || !in_name(rest[0]) || !in_name(reference.back()) ? 1 : 0;
+}
+
 }  // namespace
 
 const char* name(QaMetric metric) {
@@ -277,6 +323,8 @@ const char* name(QaMetric metric) {
       return "f1";
     case QaMetric::rouge_l:
       return "rouge-l";
+    case QaMetric::begins:
+      return "begins";
   }
   return "";
 }
@@ -306,10 +354,11 @@ double qa_score(QaMetric metric, const std::vector<std::string>& answers,
                 const std::string& answer) {
   double best = 0;
   for (const std::string& reference : answers) {
-    const auto compare = metric == QaMetric::contains ? contains_words
-                         : metric == QaMetric::exact  ? same_words
-                         : metric == QaMetric::f1     ? qa_f1
-                                                      : rouge_l;
+    const auto compare = metric == QaMetric::contains  ? contains_words
+                         : metric == QaMetric::exact   ? same_words
+                         : metric == QaMetric::f1      ? qa_f1
+                         : metric == QaMetric::rouge_l ? rouge_l
+                                                       : begins_with;
     best = std::max(best, compare(answer, reference));
   }
   return best;

@@ -7,6 +7,11 @@
 //   {"text": "prose/bridge.txt", "begin": 0, "end": 30000, "kind": "prose", "questions": [
 //     {"id": "b1", "question": "Who built it?", "answers": ["Ann Lee"], "at": 512},
 //     {"id": "b2", "question": "Sum it up.", "answers": ["A bridge ..."], "metric": "rouge-l"}]}
+//
+// With `suffix` there is no question: the model writes what stands between the text and the suffix.
+//
+//   {"id": "c1", "text": "code/a.py", "end": 9000, "suffix": "\n    return size\n",
+//    "answers": ["_size_of"], "metric": "begins"}
 #pragma once
 
 #include <cstdint>
@@ -17,7 +22,7 @@
 
 namespace snapkv::eval {
 
-enum class QaMetric { contains, exact, f1, rouge_l };
+enum class QaMetric { contains, exact, f1, rouge_l, begins };
 /// "rouge-l"
 const char* name(QaMetric metric);
 
@@ -27,12 +32,22 @@ struct QaContext {
   uint64_t fingerprint = 0;  ///< of the text
 };
 
+/// A gap in a text: the context ends where it begins.
+struct QaGap {
+  std::string suffix;  ///< the text after the gap; empty: the question has no gap
+  size_t rest = 0;     ///< byte of the context, the beginning of a line: join_texts() puts other
+                       ///< texts before it
+  std::string name;    ///< a name in the answer; empty: nobody says
+  size_t defined = 0;  ///< byte of the context where this name stands
+};
+
 struct QaQuestion {
   std::shared_ptr<const QaContext> context;
   std::string id, question, lead, kind, half;
   std::string title;  ///< of the text; without the field, the name of its file; may be empty
   std::vector<std::string> answers;  ///< all accepted answers, at least one
   QaMetric metric = QaMetric::contains;
+  QaGap gap = {};     ///< with a suffix, there is neither question nor lead
   std::string place;  ///< "questions.jsonl:3"
 };
 
@@ -46,6 +61,8 @@ std::vector<QaQuestion> read_qa(const std::string& path, const std::string& text
 /// The same from the file's content; `path` names it in messages.
 std::vector<QaQuestion> parse_qa(std::istream& content, const std::string& path,
                                  const std::string& texts, const std::string& half = {});
+/// Whether the model is to fill a gap.
+inline bool fills_gap(const QaQuestion& question) { return !question.gap.suffix.empty(); }
 /// The first `n` questions of each kind.
 std::vector<QaQuestion> first_of_each_kind(std::vector<QaQuestion> questions, int64_t n);
 

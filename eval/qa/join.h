@@ -24,6 +24,11 @@ struct JoinOptions {
 /// about again. Documents of different halves share no text. Throws kUsage naming the place if a
 /// text has no title, two texts have the same one, a text has questions of two halves or is longer
 /// than n_tokens, and if the texts of a half have fewer than n_tokens together.
+///
+/// Questions with gaps are joined apart from the others: a document for each text, which has other
+/// texts of the same half before the text's rest (QaGap::rest), and ends where the gap begins.
+/// Texts in which a name of the document's gaps stands are left out, so that the model can take it
+/// from the text before the rest alone. Throws kUsage also if too little is left.
 std::vector<QaQuestion> join_texts(const std::vector<QaQuestion>& questions,
                                    const JoinOptions& options);
 

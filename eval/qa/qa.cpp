@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "eval/common/metrics.h"
+#include "snapkv/fill_in.h"
 
 namespace snapkv::eval {
 namespace {
@@ -19,6 +24,7 @@ namespace {
 uint64_t question_fingerprint(const QaQuestion& question) {
   Hash64 hash;
   std::vector<std::string> parts = {question.question, question.lead, name(question.metric)};
+  if (fills_gap(question)) parts.push_back(question.gap.suffix);
   parts.insert(parts.end(), question.answers.begin(), question.answers.end());
   for (const std::string& part : parts) {
     hash.add(static_cast<uint64_t>(part.size()));
@@ -27,8 +33,38 @@ uint64_t question_fingerprint(const QaQuestion& question) {
   return hash.value();
 }
 
+// The text before the gap is the context, the text after it stands in the question's place.
+Prompt make_gap(const Model& model, const QaQuestion& question) {
+  Prompt prompt;
+  const std::string& before = question.context->text;
+  prompt.text = before + question.gap.suffix;
+  prompt.tokens = fill_in_prompt(model.tokenizer(), before, question.gap.suffix);
+  const int32_t mark = fill_in_tokens(model.tokenizer()).after;  // texts can't have it
+  prompt.n_context =
+      std::find(prompt.tokens.begin(), prompt.tokens.end(), mark) - prompt.tokens.begin();
+  prompt.question_end = std::ssize(prompt.tokens);
+  return prompt;
+}
+
+Prompt make_prompt(const Model& model, const QaQuestion& question, const PromptFormat& format) {
+  if (fills_gap(question)) return make_gap(model, question);
+  return format.make(model, qa_text(question, format));
+}
+
+// The fields that only questions with a gap have.
+Json special_details(const Model& model, const QaQuestion& question) {
+  Json details = Json::object();
+  if (fills_gap(question)) details["suffix"] = question.gap.suffix;
+  if (!question.gap.name.empty()) {
+    const std::string_view text = question.context->text;
+    details["name"] = question.gap.name;
+    details["n_back"] = model.tokenize(text.substr(question.gap.defined), false, false).size();
+  }
+  return details;
+}
+
 Prompt make_qa(const Model& model, const QaQuestion& question, const PromptFormat& format) {
-  Prompt prompt = format.make(model, qa_text(question, format));
+  Prompt prompt = make_prompt(model, question, format);
   prompt.references = question.answers;
   prompt.details = {{"task", "qa"},
                     {"question_id", question.id},
@@ -43,6 +79,7 @@ Prompt make_qa(const Model& model, const QaQuestion& question, const PromptForma
                     {"n_context", prompt.n_context},
                     {"chat_template", format.record()},
                     {"prompt", asked_text(model, prompt)}};
+  prompt.details.update(special_details(model, question));
   return prompt;
 }
 
@@ -51,17 +88,34 @@ Item make_item(const std::shared_ptr<const Model>& model, const QaQuestion& ques
   const auto shared = std::make_shared<const QaQuestion>(question);
   const std::string format_id = options.format.id();
   Item item;
-  item.id = fmt::format("qa {} text {:016x} question {:016x}{}{}", question.id,
-                        question.context->fingerprint, question_fingerprint(question),
-                        format_id.empty() ? "" : " ", format_id);
+  item.id = fmt::format("qa {} text {:016x} question {:016x}", question.id,
+                        question.context->fingerprint, question_fingerprint(question));
+  if (!format_id.empty()) item.id += " " + format_id;
   item.column = question.kind;
-  item.group = fmt::format("{:016x}", question.context->fingerprint);
+  // the texts before a file's gaps begin alike
+  item.group = fills_gap(question) && !question.title.empty()
+                   ? "before gaps of " + question.title
+                   : fmt::format("{:016x}", question.context->fingerprint);
   item.limit = {.n_predict = options.n_predict, .ends_at_line = true};
   item.make = [=, format = options.format] { return make_qa(*model, *shared, format); };
   item.score = [shared](const Prompt&, const std::string& answer) {
     return qa_score(shared->metric, shared->answers, answer);
   };
   return item;
+}
+
+void check_gap(const Model& model, const QaQuestion& question, const PromptFormat& format) {
+  if (!fills_gap(question)) return;
+  if (format.is_chat()) {
+    fail(ErrorCode::kUsage,
+         "{}: {} fills a gap (field suffix), which is no message of a chat: ask it without --chat",
+         question.place, question.id);
+  }
+  if (fill_in_tokens(model.tokenizer()).complete()) return;
+  fail(ErrorCode::kUsage,
+       "{}: {} fills a gap (field suffix), for which the vocabulary of {} has no tokens (such as "
+       "<|fim_prefix|>, <|fim_suffix|> and <|fim_middle|>)",
+       question.place, question.id, model.info().path);
 }
 
 // Counts of questions: all, those that the full cache answers, and those of these that another
@@ -134,6 +188,7 @@ QaItems qa_items(std::shared_ptr<const Model> model, const std::vector<QaQuestio
   QaItems out;
   const int64_t n_ctx = model->info().n_ctx_train;
   for (const QaQuestion& question : questions) {
+    check_gap(*model, question, options.format);
     Item item = make_item(model, question, options);
     const int64_t n_tokens = std::ssize(item.make().tokens);
     if (options.max_length > 0 && n_tokens > options.max_length) {

@@ -22,7 +22,8 @@ struct QaOptions {
   int64_t max_length = 0;  ///< tokens; longer prompts are left out; 0: they are an error
 };
 
-/// The text before the question and the beginning of the answer, in the form that the format needs.
+/// The text before the question and the beginning of the answer, in the form that the format needs;
+/// for a question without a gap.
 PromptText qa_text(const QaQuestion& question, const PromptFormat& format);
 
 struct QaItems {
@@ -30,7 +31,8 @@ struct QaItems {
   int64_t n_left_out = 0;   ///< prompts longer than QaOptions::max_length
 };
 /// Throws kContextExceeded, naming text and question, if a prompt that is not left out exceeds the
-/// model's context together with its answer; kUsage if all prompts are left out.
+/// model's context together with its answer; kUsage if all prompts are left out, or a question has
+/// a gap and the format is a chat or the model lacks the tokens to fill it.
 QaItems qa_items(std::shared_ptr<const Model> model, const std::vector<QaQuestion>& questions,
                  const QaOptions& options);
 

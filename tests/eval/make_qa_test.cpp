@@ -195,6 +195,66 @@ TEST_F(MakeQa, FindsParametersOfFunctions) {
   EXPECT_EQ(others[0].answers.front(), "values=(1, 2), text=\"),(\", names: dict[str, int] = {}");
 }
 
+// A definition of each sort above many lines, and below them what uses it.
+std::string code_with_gaps() {
+  std::string text =
+      "DEFAULT_WAIT = 30\n\n\ndef check_range(low, high):\n    return low < high\n\n\n"
+      "class Store:\n    def open_entry(self, path):\n        return path\n\n"
+      "    def used_twice(self):\n        return 1\n\n    def told_before(self):\n"
+      "        return 2\n\n";
+  const auto add_lines = [&](int n) {
+    for (int i = 0; i < n; ++i)
+      text += fmt::format("    def f{}(self):\n        return {}\n\n", i, i);
+  };
+  add_lines(40);
+  text +=
+      "    def here(self, path):\n        # told_before stands in this comment\n"
+      "        a = self.open_entry(path)  \n        b = self.told_before()\n        return a\n\n";
+  add_lines(40);
+  text +=
+      "    def there(self):\n        a = self.used_twice()\n        b = self.used_twice()\n"
+      "        if check_range(1, 2):\n            wait(DEFAULT_WAIT)\n        return a\n\n";
+  add_lines(40);
+  return text;
+}
+
+TEST_F(MakeQa, FindsGapsInCode) {
+  const std::string text = code_with_gaps();
+  write("texts/reader.py", text);
+  const auto questions = read("middle");
+  std::set<std::string> found;
+  size_t last = text.size();
+  for (const QaQuestion& q : questions) {
+    SCOPED_TRACE(q.id);
+    const std::string& before = q.context->text;
+    const std::string& answer = q.answers.at(0);
+    found.insert(answer);
+    EXPECT_TRUE(q.question.empty());
+    EXPECT_EQ(q.metric, QaMetric::begins);
+    EXPECT_EQ(text.substr(0, before.size()), before);
+    EXPECT_LT(before.size(), last) << "the longest first";
+    last = before.size();
+    EXPECT_EQ(text.substr(before.size(), answer.size()), answer);
+    EXPECT_EQ(text.substr(before.size() - 3, q.gap.name.size()), q.gap.name)
+        << "its first letters are shown";
+    const size_t end = text.find('\n', before.size());
+    EXPECT_EQ(text.substr(end, q.gap.suffix.size()), q.gap.suffix);
+    EXPECT_GT(q.gap.suffix.size(), 1400u);
+    EXPECT_EQ(q.gap.suffix.back(), '\n');
+    EXPECT_EQ(before.find(q.gap.name), q.gap.defined);
+    EXPECT_EQ(before.rfind(q.gap.name), q.gap.defined) << "only there";
+    EXPECT_EQ(q.gap.suffix.find(q.gap.name), std::string::npos);
+    EXPECT_LT(q.gap.defined, q.gap.rest);
+    EXPECT_LT(q.gap.rest + 400, before.size());
+  }
+  EXPECT_EQ(found, (std::set<std::string>{"n_entry", "ck_range", "AULT_WAIT"}))
+      << "told_before and used_twice stand near the gap";
+  EXPECT_EQ(read("middle", 2).size(), 2u);
+  EXPECT_EQ(make({.kinds = {"middle"}, .per_text = 1, .seed = 5}).lines,
+            make({.kinds = {"middle"}, .per_text = 1, .seed = 5}).lines);
+  EXPECT_EQ(make().lines.find("\"middle\""), std::string::npos) << "only by name";
+}
+
 TEST_F(MakeQa, FindsSentencesToContinue) {
   const auto questions = read("continue");
   std::set<std::string> found;

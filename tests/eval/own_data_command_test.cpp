@@ -211,6 +211,19 @@ TEST_F(EvalQaCommand, SummariesAreOfTheQuestionsTextsOrOfFiles) {
       << ratio.err;
 }
 
+TEST_F(EvalQaCommand, GapsNeedAModelThatFillsThem) {
+  std::ofstream(data_) << R"({"id": "g", "text": "rome.py", "end": 100, "suffix": "\nx\n", )"
+                       << R"("answers": ["y"]})"
+                       << "\n";
+  const Result none = ask({});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("questions.jsonl:1: g fills a gap"), std::string::npos) << none.err;
+  EXPECT_NE(none.err.find("<|fim_prefix|>"), std::string::npos) << none.err;
+  const Result chat = ask({"--chat", "--chat-template", "chatml"});
+  EXPECT_EQ(chat.code, 2);
+  EXPECT_NE(chat.err.find("without --chat"), std::string::npos) << chat.err;
+}
+
 TEST_F(EvalQaCommand, QualityAsksAndWritesItsResult) {
   const std::string json = folder_ + "/result.json", svg = folder_ + "/result.svg";
   const auto quality = [&](std::vector<std::string> more) {

@@ -161,5 +161,110 @@ TEST(JoinTexts, AModelAnswersFromTheTextThatIsNamed) {
   }
 }
 
+// Two gaps in each of `n` texts, after the names "early<i>" and "late<i>" of their first lines. The
+// rest begins in line 3.
+std::vector<QaQuestion> gaps_in(int n) {
+  std::vector<QaQuestion> questions;
+  for (int i = 0; i < n; ++i) {
+    const std::string first = fmt::format("early{} late{}\n", i, i);
+    const std::string begin = first + words_of(i) + "\n";
+    for (const char* name : {"late", "early"}) {  // the longer text first
+      const bool is_late = name == std::string("late");
+      QaQuestion q;
+      const std::string text = begin + "rest" + (is_late ? " goes on" : "") + " ";
+      q.context = std::make_shared<QaContext>(
+          QaContext{fmt::format("{}.py", i), text, static_cast<uint64_t>(questions.size())});
+      q.id = fmt::format("{}-{}", i, name);
+      q.title = fmt::format("{}.py", i);
+      q.place = fmt::format("q.jsonl:{}", questions.size() + 1);
+      q.gap = {.suffix = "\nend of it\n",
+               .rest = begin.size(),
+               .name = name + std::to_string(i),
+               .defined = first.find(name)};
+      q.answers = {q.gap.name + "()"};
+      questions.push_back(std::move(q));
+    }
+  }
+  return questions;
+}
+
+TEST(JoinGaps, OtherTextsStandBeforeTheRest) {
+  const auto questions = gaps_in(8);
+  const auto joined = join_texts(questions, kHundredWords);
+  ASSERT_EQ(joined.size(), 16u);
+  std::set<std::string> ids;
+  for (size_t i = 0; i < joined.size(); ++i) {
+    const QaQuestion& q = joined[i];
+    SCOPED_TRACE(q.id);
+    EXPECT_TRUE(ids.insert(q.id).second);
+    const QaQuestion& alone = *std::find_if(questions.begin(), questions.end(),
+                                            [&](const QaQuestion& a) { return a.id == q.id; });
+    const std::string& text = q.context->text;
+    const std::string before = alone.context->text.substr(0, alone.gap.rest);
+    const std::string rest = alone.context->text.substr(alone.gap.rest);
+    EXPECT_TRUE(text.starts_with("# " + q.title + "\n\n" + before));
+    EXPECT_TRUE(text.ends_with("\n\n# " + q.title + ", continued\n\n" + rest)) << text;
+    EXPECT_EQ(text.substr(q.gap.rest), rest);
+    EXPECT_EQ(text.find(q.gap.name), q.gap.defined);
+    EXPECT_EQ(text.rfind(q.gap.name), q.gap.defined) << "only there";
+    EXPECT_EQ(q.gap.suffix, alone.gap.suffix);
+    EXPECT_EQ(q.answers, alone.answers);
+    const int64_t n = kHundredWords.count_tokens(text + q.gap.suffix);
+    EXPECT_LE(n, 100);
+    EXPECT_GE(n, 100 - 42) << text;
+    if (i % 2 == 1) {
+      EXPECT_TRUE(joined[i - 1].context->text.starts_with(text.substr(0, q.gap.rest)))
+          << "the longer text of the document is read first";
+    }
+  }
+}
+
+TEST(JoinGaps, WithoutARestTheWholeTextIsLast) {
+  auto questions = gaps_in(8);
+  for (QaQuestion& q : questions) q.gap.rest = 0;
+  for (const QaQuestion& q : join_texts(questions, kHundredWords)) {
+    const std::string& text = q.context->text;
+    EXPECT_EQ(text.find(q.gap.name), q.gap.defined);
+    EXPECT_TRUE(text.substr(q.gap.rest).starts_with("early")) << text;
+    EXPECT_GT(q.gap.rest, 100u);
+  }
+}
+
+TEST(JoinGaps, TextsThatTellTheNameAreLeftOut) {
+  auto questions = gaps_in(8);
+  for (QaQuestion& q : questions) {
+    if (!q.title.starts_with("3")) continue;
+    auto context = std::make_shared<QaContext>(*q.context);
+    context->text += "late5 ";
+    q.context = context;
+  }
+  questions.erase(questions.begin() + 7);  // text 3 has the longer context only
+  for (const QaQuestion& q : join_texts(questions, kHundredWords)) {
+    if (q.title != "5.py") continue;
+    EXPECT_EQ(q.context->text.find("# 3.py"), std::string::npos);
+    EXPECT_EQ(q.context->text.rfind("late5"), q.context->text.find("late5"));
+  }
+}
+
+TEST(JoinGaps, SayWhatCantBeJoined) {
+  const auto expect_bad = [](std::vector<QaQuestion> questions, int64_t n_tokens,
+                             std::initializer_list<std::string_view> words) {
+    JoinOptions options = kHundredWords;
+    options.n_tokens = n_tokens;
+    test::expect_error(ErrorCode::kUsage, words, [&] { join_texts(questions, options); });
+  };
+  auto questions = gaps_in(4);
+  questions[2].title.clear();
+  expect_bad(questions, 100, {"q.jsonl:3", "title", "missing"});
+  questions = gaps_in(4);
+  questions[2].title = "0.py";
+  expect_bad(questions, 100, {"q.jsonl:3", "'0.py'", "q.jsonl:1"});
+  questions = gaps_in(4);
+  questions[1].half = "choose";
+  expect_bad(questions, 100, {"q.jsonl:2", "half", "choose", "q.jsonl:1"});
+  expect_bad(gaps_in(4), 20, {".py", "may have 20"});
+  expect_bad(gaps_in(1), 100, {"q.jsonl:1", "0.py", "less than half of a document of 100"});
+}
+
 }  // namespace
 }  // namespace snapkv::eval

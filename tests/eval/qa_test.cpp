@@ -12,8 +12,10 @@
 
 #include "eval/common/metrics.h"
 #include "eval/common/prompt_reader.h"
+#include "snapkv/fill_in.h"
 #include "tests/eval/needle_model.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/hostile_text_model.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::eval {
@@ -144,6 +146,41 @@ TEST_F(Qa, NamesLineAndField) {
                      [&] { read_qa(folder_ + "/none.jsonl", ""); });
 }
 
+TEST_F(Qa, ReadsGaps) {
+  write("a.py", "first_name = 1\n\nx = 2\ny = ");
+  const Json gap = {
+      {"id", "a"},    {"text", "a.py"},       {"suffix", "\nz = 3\n"},     {"rest", 16},
+      {"defined", 0}, {"name", "first_name"}, {"answers", {"first_name"}}, {"metric", "begins"}};
+  const auto read_gap = write_and_read(gap.dump());
+  ASSERT_EQ(read_gap.size(), 1u);
+  EXPECT_TRUE(fills_gap(read_gap[0]));
+  EXPECT_EQ(read_gap[0].gap.suffix, "\nz = 3\n");
+  EXPECT_EQ(read_gap[0].gap.rest, 16u);
+  EXPECT_EQ(read_gap[0].gap.name, "first_name");
+  EXPECT_FALSE(fills_gap(write_and_read(good_.dump())[0]));
+  const auto with = [&](const char* field, const Json& value) {
+    Json line = gap;
+    line[field] = value;
+    return line;
+  };
+  Json part = gap;  // places count from the file's beginning
+  part["begin"] = 16;
+  part["rest"] = 22;
+  part["name"] = "x";
+  part["defined"] = 16;
+  EXPECT_EQ(write_and_read(part.dump())[0].gap.rest, 6u);
+  EXPECT_EQ(read()[0].gap.defined, 0u);
+  expect_bad(with("question", "Why?"), {"question", "suffix", "exclude"});
+  expect_bad(with("prefix", "y"), {"prefix", "suffix", "exclude"});
+  expect_bad(with("suffix", " \n"), {"suffix", "empty"});
+  expect_bad(with("rest", 17), {"rest", "byte 17", "beginning of a line"});
+  expect_bad(with("rest", 400), {"rest", "400"});
+  expect_bad(with("defined", 1), {"defined", "first_name", "byte 1", "irst_name"});
+  Json without = gap;
+  without.erase("defined");
+  expect_bad(without, {"defined", "missing"});
+}
+
 TEST_F(Qa, AnswersStandWhereTheySay) {
   const size_t year = std::string(kText).find("1,862");
   EXPECT_EQ(write_and_read(line_with("at", year).dump()).size(), 1u) << "without its comma";
@@ -173,6 +210,19 @@ TEST(QaScore, ComparesWords) {
   EXPECT_EQ(qa_score(QaMetric::exact, {"The end."}, "end of it"), 0);
   EXPECT_NEAR(qa_score(QaMetric::f1, {"x", "ann lee"}, "Ann Smith"), 0.5, 1e-9);
   EXPECT_NEAR(qa_score(QaMetric::rouge_l, {"a b c d"}, "a x c d"), 0.75, 1e-9);
+  const auto begins = [](const char* answer, const char* reference) {
+    return qa_score(QaMetric::begins, {"nothing", reference}, answer);
+  };
+  EXPECT_EQ(begins(" open_file(path)", "open_file"), 1);
+  EXPECT_EQ(begins("open_file", "open_file "), 1);
+  EXPECT_EQ(begins("open_files(path)", "open_file"), 0);
+  EXPECT_EQ(begins("open_file_now", "open_file"), 0);
+  EXPECT_EQ(begins("f(a, b)", "f(a"), 1);
+  EXPECT_EQ(begins("f(ab)", "f(a"), 0);
+  EXPECT_EQ(begins("f(ab)", "f("), 1);
+  EXPECT_EQ(begins("Open_file", "open_file"), 0);
+  EXPECT_EQ(begins("self.open_file", "open_file"), 0);
+  EXPECT_EQ(begins("", "open_file"), 0);
 }
 
 // Facts in filler; the model answers the questions that have the right lead.
@@ -327,6 +377,58 @@ TEST(QaItems, LongPromptsAreAnErrorOrLeftOut) {
   EXPECT_EQ(items.n_left_out, 1);
   test::expect_error(ErrorCode::kUsage, {"all 2", "10 tokens"},
                      [&] { qa_items(model, questions, {.max_length = 10}); });
+}
+
+// A question whose text after the question's place is a suffix, not a question.
+QaQuestion gap_question() {
+  QaQuestion q = rome_questions(10)[0];
+  q.question.clear();
+  q.lead.clear();
+  q.title = "rome.py";
+  q.gap = {.suffix = "\nThe end.\n", .rest = 0, .name = "48213", .defined = 0};
+  q.gap.defined = q.context->text.find(q.gap.name);
+  return q;
+}
+
+TEST(QaItems, GapsAreFilledByTokensOfTheVocabulary) {
+  const std::string path = testing::TempDir() + "fills_gaps.gguf";
+  test::write_model_with_keys(test::model_path("needle"), path,
+                              {{"tokenizer.ggml.fim_pre_token_id", 5},
+                               {"tokenizer.ggml.fim_suf_token_id", 6},
+                               {"tokenizer.ggml.fim_mid_token_id", 7}});
+  const auto model = Model::load({.path = path});
+  const QaQuestion q = gap_question();
+  const Item item = qa_items(model, {q}, {}).items.at(0);
+  const Prompt prompt = item.make();
+  EXPECT_EQ(prompt.tokens, fill_in_prompt(model->tokenizer(), q.context->text, q.gap.suffix));
+  const std::vector<int32_t> suffix = model->tokenizer().encode(q.gap.suffix, false, false);
+  const auto mark = prompt.tokens.end() - 2 - std::ssize(suffix);
+  EXPECT_EQ(*mark, 6);
+  EXPECT_EQ(prompt.n_context, mark - prompt.tokens.begin()) << "the suffix is the question";
+  EXPECT_EQ(prompt.tokens.back(), 7);
+  EXPECT_EQ(prompt.question_end, std::ssize(prompt.tokens));
+  EXPECT_EQ(prompt.references, q.answers);
+  EXPECT_EQ(prompt.details.at("suffix"), q.gap.suffix);
+  EXPECT_EQ(prompt.details.at("name"), "48213");
+  const auto n_back = model->tokenize(q.context->text.substr(q.gap.defined), false, false).size();
+  EXPECT_EQ(prompt.details.at("n_back"), n_back);
+  QaQuestion other = q;
+  other.gap.suffix += "x";
+  const Item second = qa_items(model, {other}, {}).items.at(0);
+  EXPECT_NE(second.id, item.id);
+  EXPECT_EQ(second.group, item.group) << "the same text";
+  RunOptions run;
+  run.model = model;
+  run.configurations = {configuration("full", 0), configuration("snapkv", 64)};
+  RecordFile file("", false);
+  run_items(run, {item, second}, file);
+  EXPECT_EQ(file.size(), 4u);
+  QaOptions chat;
+  chat.format = PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "");
+  test::expect_error(ErrorCode::kUsage, {"q.jsonl:1", "Rome", "suffix", "--chat"},
+                     [&] { qa_items(model, {q}, chat); });
+  test::expect_error(ErrorCode::kUsage, {"q.jsonl:1", "Rome", "suffix", "<|fim_prefix|>", "needle"},
+                     [&] { qa_items(needle_model(), {q}, {}); });
 }
 
 TEST(QaItems, FormatsAreDifferentItems) {

@@ -149,17 +149,24 @@ void write_hostile_text_model(const std::string& from, const std::string& to) {
   });
 }
 
-void write_model_of_many_keys(const std::string& from, const std::string& to, int n_more) {
+void write_model_with_keys(const std::string& from, const std::string& to,
+                           const std::vector<std::pair<std::string, int32_t>>& keys) {
   const auto keep = [](Header& header, std::string_view key, std::string_view value) {
     header.add(key, value);
   };
   rewrite_metadata(from, to, keep, [&](Header& header) {
-    for (int32_t i = 0; i < n_more; ++i) {
+    for (const auto& [key, number] : keys) {
       ByteWriter value;
-      value.put(static_cast<uint32_t>(GgufType::i32)).put(i);
-      header.add("more." + std::to_string(i), as_text(value));
+      value.put(static_cast<uint32_t>(GgufType::i32)).put(number);
+      header.add(key, as_text(value));
     }
   });
+}
+
+void write_model_of_many_keys(const std::string& from, const std::string& to, int n_more) {
+  std::vector<std::pair<std::string, int32_t>> keys;
+  for (int32_t i = 0; i < n_more; ++i) keys.emplace_back("more." + std::to_string(i), i);
+  write_model_with_keys(from, to, keys);
 }
 
 }  // namespace snapkv::test

@@ -3,8 +3,11 @@
 // command may pass on, and more keys than any model has.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace snapkv::test {
 
@@ -17,6 +20,10 @@ inline constexpr std::string_view kHostileText =
 /// Copies the file `from` to `to` with hostile names, keys, vocabulary pieces and a chat template,
 /// some of them a megabyte long. A failure ends the test program.
 void write_hostile_text_model(const std::string& from, const std::string& to);
+
+/// Copies the file `from` to `to` and adds keys with numbers (i32).
+void write_model_with_keys(const std::string& from, const std::string& to,
+                           const std::vector<std::pair<std::string, int32_t>>& keys);
 
 /// Copies the file `from` to `to` and adds n_more keys with a number each ("more.0", ...).
 void write_model_of_many_keys(const std::string& from, const std::string& to, int n_more);

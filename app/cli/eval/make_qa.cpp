@@ -59,7 +59,12 @@ std::vector<std::string> kind_names() {
 }
 
 std::string kinds_help() {
-  std::string help = "Kinds of questions [default: all]:";
+  std::string left_out;
+  for (const eval::MadeKind& kind : eval::made_kinds()) {
+    if (!kind.by_name_only) continue;
+    left_out += fmt::format("{} {}", left_out.empty() ? " but" : ",", kind.name);
+  }
+  std::string help = fmt::format("Kinds of questions [default: all{}]:", left_out);
   for (const eval::MadeKind& kind : eval::made_kinds()) {
     help += fmt::format("{} {} ({})", help.back() == ':' ? "" : ",", kind.name, kind.about);
   }
