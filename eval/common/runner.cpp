@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -79,7 +81,7 @@ std::vector<Writer> read_prompt(const RunOptions& run,
 }
 
 // Continues all sessions together until each answer is complete.
-void write_answers(const RunOptions& run, const AnswerLimit& limit, std::vector<Writer>& writers) {
+void write_answers(const RunOptions& run, const AnswerLimit& limit, std::span<Writer> writers) {
   for (Writer& writer : writers) {
     begin_answer(limit, writer);
     choose(limit, writer);
@@ -134,6 +136,57 @@ std::vector<int32_t> turn_tokens(const Turn& turn, const Writer& writer) {
   return tokens;
 }
 
+// The tokens of a complete answer as the session of its writer will have read them when it has read
+// the next turn.
+std::vector<int32_t> answer_tokens(const Turn& turn, const Writer& writer) {
+  std::vector<int32_t> tokens = writer.generator->ids();
+  if (!turn.completes_answer || !is_cut(writer)) {
+    tokens.resize(tokens.size() - static_cast<size_t>(writer.generator->n_unread()));
+  }
+  return tokens;
+}
+
+// The answers to a prompt that has_full_history. The session that answers for the full cache is
+// one more than those of the configurations, which may lack it.
+std::vector<Answer> answer_last_turn(const RunOptions& run,
+                                     std::vector<SessionOptions> configurations,
+                                     const Prompt& prompt, const AnswerLimit& limit,
+                                     PromptReader& reader, bool keeps) {
+  SNAPKV_CHECK(!prompt.turns.empty() && !run.question_agnostic && !run.keeps_full);
+  SessionOptions full = configurations.front();
+  full.kv = PolicyConfig{};
+  full.kv.name = "full";
+  full.kv_refresh = false;
+  full.kv_memory = 0;
+  full.kv_decode_limit = 0;
+  configurations.push_back(full);
+  std::vector<Writer> all = read_prompt(run, configurations, prompt, reader, keeps);
+  const std::span<Writer> asked = std::span(all).first(all.size() - 1);
+  const std::span<Writer> guide = std::span(all).last(1);
+  std::vector<std::string> history;
+  for (const Turn& turn : prompt.turns) {
+    write_answers(run, limit, guide);
+    history.push_back(guide[0].text);
+    std::vector<int32_t> tokens = answer_tokens(turn, guide[0]);
+    tokens.insert(tokens.end(), turn.tokens.begin(), turn.tokens.end());
+    for (Writer& writer : asked) writer.session->prefill(tokens);
+    guide[0].session->prefill(turn_tokens(turn, guide[0]));
+  }
+  for (Writer& writer : asked) {
+    writer.answer.after_prefill = writer.session->stats();
+    writer.answer.n_read = writer.session->n_past();
+  }
+  write_answers(run, limit, asked);
+  std::vector<Answer> answers;
+  for (Writer& writer : asked) {
+    writer.answer.text = std::exchange(writer.text, {});
+    writer.answer.history = history;
+    writer.answer.at_end = writer.session->stats();
+    answers.push_back(std::move(writer.answer));
+  }
+  return answers;
+}
+
 std::vector<SessionOptions> missing_configurations(const RunOptions& run, const Item& item,
                                                    const RecordFile& file) {
   std::vector<SessionOptions> missing;
@@ -175,7 +228,12 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
     } else {
       record["score"] = checked_score(item.score(prompt, answers[i].text), item.id);
     }
-    if (!prompt.turns.empty()) add_turns(item, prompt, answers[i], record);
+    if (prompt.has_full_history) {
+      record["n_prompt"] = answers[i].n_read;
+      record["history"] = answers[i].history;
+    } else if (!prompt.turns.empty()) {
+      add_turns(item, prompt, answers[i], record);
+    }
     record.update(prompt.details);
     // If the task does not record its question in its own fields, the whole prompt is recorded.
     if (!record.contains("input") && !record.contains("prompt")) record["prompt"] = prompt.text;
@@ -297,6 +355,9 @@ std::vector<Answer> answer_prompt(const RunOptions& run,
                                   const std::vector<SessionOptions>& configurations,
                                   const Prompt& prompt, const AnswerLimit& limit,
                                   PromptReader& reader, bool keeps) {
+  if (prompt.has_full_history) {
+    return answer_last_turn(run, configurations, prompt, limit, reader, keeps);
+  }
   std::vector<Writer> writers = read_prompt(run, configurations, prompt, reader, keeps);
   for (Writer& writer : writers) writer.answer.after_prefill = writer.session->stats();
   write_answers(run, limit, writers);

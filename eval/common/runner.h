@@ -44,6 +44,9 @@ struct Prompt {
   std::vector<std::string> references;  ///< the right answers
   Json details = Json::object();        ///< what the generator drew, for the record
   std::vector<Turn> turns;              ///< questions after the first answer
+  /// Only the answer to the last turn counts, and `references` are its own. The full cache answers
+  /// all questions before it, and every configuration reads these answers as its own.
+  bool has_full_history = false;
 };
 
 /// Tokenizes `text`, whose first `context_bytes` bytes are the context. The tokens are those of the
@@ -120,6 +123,10 @@ struct Answer {
     double prefill_seconds = 0;  ///< from reading the question's first token to its last logits
   };
   std::vector<Later> later;  ///< for Prompt::turns
+  /// With Prompt::has_full_history: the full cache's answers to the questions before the last one.
+  /// `text` is then the answer to the last one, `after_prefill` the state when that one was read.
+  std::vector<std::string> history;
+  int64_t n_read = 0;  ///< the tokens that had then been read, answers included
   SessionStats at_end;
 };
 /// Reads the prompt once for all configurations (question-agnostic: reads its context once, and

@@ -47,7 +47,9 @@ struct QaQuestion {
   std::string title;  ///< of the text; without the field, the name of its file; may be empty
   std::vector<std::string> answers;  ///< all accepted answers, at least one
   QaMetric metric = QaMetric::contains;
-  QaGap gap = {};     ///< with a suffix, there is neither question nor lead
+  QaGap gap = {};  ///< with a suffix, there is neither question nor lead
+  /// Questions about the same text that a conversation has before this one (ask_after_others()).
+  std::vector<std::shared_ptr<const QaQuestion>> earlier = {};
   std::string place;  ///< "questions.jsonl:3"
 };
 

@@ -46,12 +46,37 @@ Prompt make_gap(const Model& model, const QaQuestion& question) {
   return prompt;
 }
 
+// The question after the earlier ones about its text.
+Prompt make_last(const Model& model, const QaQuestion& question, const PromptFormat& format) {
+  const auto& earlier = question.earlier;
+  Prompt prompt = format.make(model, qa_text(*earlier[0], format));
+  prompt.has_full_history = true;
+  std::vector<std::string> messages = {question.context->text +
+                                       qa_text(*earlier[0], format).question};
+  for (size_t i = 0; i < earlier.size(); ++i) {
+    const QaQuestion& next = i + 1 < earlier.size() ? *earlier[i + 1] : question;
+    Turn& turn = prompt.turns.emplace_back();
+    if (format.is_chat()) {
+      // what follows an answer does not depend on it
+      messages.push_back(earlier[i]->lead + " " + earlier[i]->answers.front());
+      messages.push_back(next.question);
+      turn = format.make_turn(model, messages, next.lead);
+    } else {
+      const PromptText text = qa_text(next, format);
+      turn.text = text.question + text.lead;
+      turn.tokens = model.tokenize(turn.text, false, false);
+    }
+  }
+  return prompt;
+}
+
 Prompt make_prompt(const Model& model, const QaQuestion& question, const PromptFormat& format) {
   if (fills_gap(question)) return make_gap(model, question);
+  if (!question.earlier.empty()) return make_last(model, question, format);
   return format.make(model, qa_text(question, format));
 }
 
-// The fields that only questions with a gap have.
+// The fields that only questions with a gap, or after others, have.
 Json special_details(const Model& model, const QaQuestion& question) {
   Json details = Json::object();
   if (fills_gap(question)) details["suffix"] = question.gap.suffix;
@@ -60,25 +85,31 @@ Json special_details(const Model& model, const QaQuestion& question) {
     details["name"] = question.gap.name;
     details["n_back"] = model.tokenize(text.substr(question.gap.defined), false, false).size();
   }
+  if (!question.earlier.empty()) {
+    Json ids = Json::array();
+    for (const auto& earlier : question.earlier) ids.push_back(earlier->id);
+    details["after"] = std::move(ids);
+  }
   return details;
 }
 
 Prompt make_qa(const Model& model, const QaQuestion& question, const PromptFormat& format) {
   Prompt prompt = make_prompt(model, question, format);
   prompt.references = question.answers;
-  prompt.details = {{"task", "qa"},
-                    {"question_id", question.id},
-                    {"question_text", question.question},
-                    {"lead", question.lead},
-                    {"kind", question.kind},
-                    {"half", question.half},
-                    {"metric", name(question.metric)},
-                    {"text", question.context->name},
-                    {"title", question.title},
-                    {"text_fingerprint", fmt::format("{:016x}", question.context->fingerprint)},
-                    {"n_context", prompt.n_context},
-                    {"chat_template", format.record()},
-                    {"prompt", asked_text(model, prompt)}};
+  prompt.details = {
+      {"task", "qa"},
+      {"question_id", question.id},
+      {"question_text", question.question},
+      {"lead", question.lead},
+      {"kind", question.kind},
+      {"half", question.half},
+      {"metric", name(question.metric)},
+      {"text", question.context->name},
+      {"title", question.title},
+      {"text_fingerprint", fmt::format("{:016x}", question.context->fingerprint)},
+      {"n_context", prompt.n_context},
+      {"chat_template", format.record()},
+      {"prompt", prompt.has_full_history ? prompt.turns.back().text : asked_text(model, prompt)}};
   prompt.details.update(special_details(model, question));
   return prompt;
 }
@@ -90,6 +121,9 @@ Item make_item(const std::shared_ptr<const Model>& model, const QaQuestion& ques
   Item item;
   item.id = fmt::format("qa {} text {:016x} question {:016x}", question.id,
                         question.context->fingerprint, question_fingerprint(question));
+  for (const auto& earlier : question.earlier) {
+    item.id += fmt::format(" after {:016x}", question_fingerprint(*earlier));
+  }
   if (!format_id.empty()) item.id += " " + format_id;
   item.column = question.kind;
   // the texts before a file's gaps begin alike
@@ -116,6 +150,13 @@ void check_gap(const Model& model, const QaQuestion& question, const PromptForma
        "{}: {} fills a gap (field suffix), for which the vocabulary of {} has no tokens (such as "
        "<|fim_prefix|>, <|fim_suffix|> and <|fim_middle|>)",
        question.place, question.id, model.info().path);
+}
+
+// The tokens of a prompt, or of a conversation with answers as long as they may be.
+int64_t most_tokens(const Prompt& prompt, int64_t n_predict) {
+  int64_t n_tokens = std::ssize(prompt.tokens);
+  for (const Turn& turn : prompt.turns) n_tokens += n_predict + std::ssize(turn.tokens);
+  return n_tokens;
 }
 
 // Counts of questions: all, those that the full cache answers, and those of these that another
@@ -190,7 +231,7 @@ QaItems qa_items(std::shared_ptr<const Model> model, const std::vector<QaQuestio
   for (const QaQuestion& question : questions) {
     check_gap(*model, question, options.format);
     Item item = make_item(model, question, options);
-    const int64_t n_tokens = std::ssize(item.make().tokens);
+    const int64_t n_tokens = most_tokens(item.make(), options.n_predict);
     if (options.max_length > 0 && n_tokens > options.max_length) {
       ++out.n_left_out;
       continue;

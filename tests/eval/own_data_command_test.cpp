@@ -211,6 +211,34 @@ TEST_F(EvalQaCommand, SummariesAreOfTheQuestionsTextsOrOfFiles) {
       << ratio.err;
 }
 
+TEST_F(EvalQaCommand, AsksAfterOtherQuestions) {
+  const std::vector<std::string> options = {"--budgets",   "128", "--kernels", "15",
+                                            "--kv-window", "16",  "--after",   "1"};
+  const auto after = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), options.begin(), options.end());
+    return ask(more);
+  };
+  const Result both = after({"--out", out_});
+  ASSERT_EQ(both.code, 0) << both.err;
+  const auto records = records_of(out_);
+  ASSERT_EQ(records.size(), 6u) << "2 questions: the full cache, append and refresh";
+  for (const auto& record : records) {
+    EXPECT_EQ(record.at("after").size(), 1u);
+    EXPECT_EQ(record.at("history").size(), 1u);
+  }
+  EXPECT_NE(both.out.find(", refresh |"), std::string::npos) << both.out;
+  const std::string refresh_only = make_folder() + "/refresh.jsonl";
+  ASSERT_EQ(after({"--modes", "refresh", "--out", refresh_only}).code, 0);
+  EXPECT_EQ(records_of(refresh_only).size(), 4u);
+  EXPECT_EQ(after({"--kv-refresh"}).code, 2) << "--modes says it";
+  EXPECT_EQ(after({"--keep-full"}).code, 2);
+  EXPECT_EQ(after({"--question-agnostic"}).code, 2);
+  EXPECT_EQ(ask({"--modes", "append"}).code, 2) << "it needs --after";
+  const Result too_few = ask({"--after", "2"});
+  EXPECT_EQ(too_few.code, 2);
+  EXPECT_NE(too_few.err.find("at least 3"), std::string::npos) << too_few.err;
+}
+
 TEST_F(EvalQaCommand, GapsNeedAModelThatFillsThem) {
   std::ofstream(data_) << R"({"id": "g", "text": "rome.py", "end": 100, "suffix": "\nx\n", )"
                        << R"("answers": ["y"]})"

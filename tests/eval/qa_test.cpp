@@ -12,6 +12,7 @@
 
 #include "eval/common/metrics.h"
 #include "eval/common/prompt_reader.h"
+#include "eval/qa/after.h"
 #include "snapkv/fill_in.h"
 #include "tests/eval/needle_model.h"
 #include "tests/support/expect_error.h"
@@ -429,6 +430,100 @@ TEST(QaItems, GapsAreFilledByTokensOfTheVocabulary) {
                      [&] { qa_items(model, {q}, chat); });
   test::expect_error(ErrorCode::kUsage, {"q.jsonl:1", "Rome", "suffix", "<|fim_prefix|>", "needle"},
                      [&] { qa_items(needle_model(), {q}, {}); });
+}
+
+// Four questions about two facts in filler.
+std::vector<QaQuestion> conversation_questions() {
+  std::vector<QaQuestion> questions = rome_questions(40);
+  for (const char* city : {"Rome again", "Seoul again"}) {
+    questions.push_back(questions[questions.size() - 2]);
+    questions.back().id = city;
+  }
+  return questions;
+}
+
+TEST(QaAfter, OthersOfTheTextComeFirst) {
+  const auto asked = ask_after_others(conversation_questions(), 3);
+  ASSERT_EQ(asked.size(), 4u);
+  const auto earlier = [&](size_t i) {
+    std::vector<std::string> ids;
+    for (const auto& q : asked.at(i).earlier) ids.push_back(q->id);
+    return ids;
+  };
+  EXPECT_EQ(earlier(0), (std::vector<std::string>{"Seoul", "Rome again", "Seoul again"}));
+  EXPECT_EQ(earlier(2), (std::vector<std::string>{"Seoul again", "Rome", "Seoul"}));
+  test::expect_error(ErrorCode::kUsage, {"q.jsonl:1", "rome", "4 questions", "at least 5"},
+                     [] { ask_after_others(conversation_questions(), 4); });
+  test::expect_error(ErrorCode::kUsage, {"q.jsonl:1", "Rome", "suffix"},
+                     [] { ask_after_others({gap_question()}, 1); });
+}
+
+TEST(QaAfter, EveryConfigurationReadsTheFullCachesAnswers) {
+  const auto model = needle_model();
+  QaOptions options;
+  options.format = PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "");
+  const auto asked = ask_after_others(conversation_questions(), 2);
+  const Item item = qa_items(model, {asked[0]}, options).items.at(0);
+  const Prompt prompt = item.make();
+  ASSERT_EQ(prompt.turns.size(), 2u);
+  EXPECT_TRUE(prompt.text.ends_with(
+      "\n\nWhat is the secret number of Seoul?<|im_end|>\n<|im_start|>assistant\nThe secret number "
+      "of Seoul is"))
+      << prompt.text;
+  EXPECT_EQ(prompt.turns[1].text,
+            "<|im_end|>\n<|im_start|>user\nWhat is the secret number of Rome?<|im_end|>\n"
+            "<|im_start|>assistant\nThe secret number of Rome is");
+  EXPECT_EQ(prompt.references, asked[0].answers);
+  EXPECT_NE(item.id, qa_items(model, {conversation_questions()[0]}, options).items[0].id);
+  RunOptions run;
+  run.model = model;
+  SessionOptions refresh = configuration("snapkv", 64);
+  refresh.kv_refresh = true;
+  run.configurations = {configuration("full", 0), configuration("snapkv", 64), refresh,
+                        configuration("streaming-llm", 32)};
+  RecordFile file("", false);
+  run_items(run, {item}, file);
+  const auto record = [&](size_t i) {
+    return file.at(record_key(run, item, run.configurations[i])).json();
+  };
+  const Json history = record(0).at("history");
+  ASSERT_EQ(history.size(), 2u);
+  EXPECT_NE(history.at(0).get<std::string>().find("71554"), std::string::npos) << history;
+  EXPECT_NE(history.at(1).get<std::string>().find("48213"), std::string::npos) << history;
+  EXPECT_EQ(record(0).at("score"), 1.0) << record(0);
+  EXPECT_EQ(record(2).at("score"), 1.0) << "every row is there to choose from";
+  EXPECT_EQ(record(3).at("history"), history) << "not its own answers";
+  EXPECT_FALSE(record(0).contains("scores")) << "one question counts";
+  for (size_t i = 0; i < run.configurations.size(); ++i) {
+    EXPECT_EQ(record(i).at("n_prompt"), record(0).at("n_prompt"));
+    EXPECT_GT(record(i).at("n_prompt"), prompt.tokens.size());
+  }
+  EXPECT_LE(record(2).at("kv_bytes"), record(0).at("kv_bytes"));
+  RunOptions alone = run;  // without the full cache's own configuration, as a resumed run may be
+  alone.configurations = {configuration("streaming-llm", 32)};
+  RecordFile other("", false);
+  run_items(alone, {item}, other);
+  const Json again = other.at(record_key(alone, item, alone.configurations[0])).json();
+  EXPECT_EQ(again.at("history"), history);
+  EXPECT_EQ(again.at("answer"), record(3).at("answer"));
+}
+
+TEST(QaAfter, PlainConversationsGoOnInTheSameWay) {
+  const auto model = needle_model();
+  const auto asked = ask_after_others(conversation_questions(), 3);
+  const Prompt prompt = qa_items(model, {asked[1]}, {}).items.at(0).make();
+  ASSERT_EQ(prompt.turns.size(), 3u);
+  EXPECT_EQ(prompt.turns[2].text,
+            "\n\nQuestion: What is the secret number of Seoul?\nAnswer: The secret number of Seoul "
+            "is");
+  EXPECT_EQ(model->detokenize(prompt.turns[2].tokens), prompt.turns[2].text);
+  int64_t n_tokens = std::ssize(prompt.tokens);
+  for (const Turn& turn : prompt.turns) n_tokens += std::ssize(turn.tokens) + 32;
+  QaOptions options;
+  options.max_length = n_tokens;
+  EXPECT_EQ(qa_items(model, {asked[1]}, options).n_left_out, 0);
+  options.max_length = n_tokens - 1;
+  test::expect_error(ErrorCode::kUsage, {"all 1"}, [&] { qa_items(model, {asked[1]}, options); });
 }
 
 TEST(QaItems, FormatsAreDifferentItems) {

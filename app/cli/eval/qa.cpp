@@ -5,10 +5,13 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/common/terminal.h"
 #include "cli/eval/options.h"
+#include "eval/qa/after.h"
 
 namespace snapkv::cli {
 namespace {
@@ -19,6 +22,8 @@ struct QaSettings {
   std::string half;
   int64_t n_samples = 0;  // of each kind; 0: all
   int64_t n_joined = 0;   // tokens of documents made of several texts; 0: each text is one
+  int64_t n_earlier = 0;  // other questions of the conversation before each
+  std::vector<std::string> modes = {"append", "refresh"};  // with n_earlier
   bool no_prefix = false;
   eval::QaOptions qa;
 };
@@ -30,8 +35,12 @@ int run_qa(QaSettings s, const CommonSettings& common) {
   if (s.no_prefix) {
     for (eval::QaQuestion& question : questions) question.lead.clear();
   }
+  if (s.n_earlier > 0) {
+    for (const std::string& mode : s.modes) s.eval.refresh_modes.push_back(mode == "refresh");
+  }
   EvalRun run(s.eval, common);
   if (s.n_joined > 0) questions = run.join(questions, s.n_joined, s.qa.n_predict);
+  if (s.n_earlier > 0) questions = eval::ask_after_others(std::move(questions), s.n_earlier);
   if (s.n_samples > 0) questions = eval::first_of_each_kind(std::move(questions), s.n_samples);
   s.qa.format = prompt_format(s.eval, *run.model());
   const eval::QaItems items = eval::qa_items(run.model(), questions, s.qa);
@@ -70,6 +79,29 @@ void add_qa_options(CLI::App& app, QaSettings& s) {
       "Leave out prompts of more tokens [default: those beyond the model's context are an error]");
 }
 
+// Comes after add_question_option() and add_stored_option().
+void add_conversation_options(CLI::App& app, QaSettings& s) {
+  constexpr const char* kGroup = "Conversations";
+  CLI::Option* const after =
+      app.add_option("--after", s.n_earlier,
+                     "Ask each question after N others about its text, with the full cache's "
+                     "answers to them")
+          ->check(whole_number(1, 40))
+          ->type_name("N")
+          ->group(kGroup)
+          ->excludes(app.get_option("--question-agnostic"))
+          ->excludes(app.get_option("--keep-full"));
+  app.add_option("--modes", s.modes,
+                 "What later questions see: append (what was kept) or refresh (all, as "
+                 "--kv-refresh)")
+      ->check(CLI::IsMember({"append", "refresh"}))
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->default_str("append,refresh")
+      ->group(kGroup)
+      ->needs(after);
+}
+
 }  // namespace
 
 Command add_eval_qa(CLI::App& eval, const CommonSettings& common) {
@@ -82,7 +114,9 @@ Command add_eval_qa(CLI::App& eval, const CommonSettings& common) {
   add_chat_option(*app, s->eval);
   add_question_option(*app, s->eval);
   add_stored_option(*app, s->eval);
+  add_conversation_options(*app, *s);
   add_eval_options(*app, s->eval, false);
+  app->get_option("--after")->excludes(app->get_option("--kv-refresh"));  // --modes says it
   return {app, [s, &common] { return run_qa(*s, common); }};
 }
 
