@@ -31,13 +31,16 @@ UNKNOWN = ("kvzip", "keydiff")
 class Judge:
     """A model that is asked."""
 
-    def __init__(self, name, title, file, chat):
+    def __init__(self, name, title, file, chat, fills_gaps=False):
         self.name, self.title, self.file, self.chat = name, title, file, chat
+        self.fills_gaps = fills_gaps  # its vocabulary has fill-in-the-middle tokens
 
 
 JUDGES = (
-    Judge("qwen-1.5b", "Qwen2.5 Coder 1.5B", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", True),
-    Judge("qwen-0.5b", "Qwen2.5 Coder 0.5B", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", True),
+    Judge("qwen-1.5b", "Qwen2.5 Coder 1.5B", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", True,
+          fills_gaps=True),
+    Judge("qwen-0.5b", "Qwen2.5 Coder 0.5B", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", True,
+          fills_gaps=True),
     # a base model, which has windows: it completes texts
     Judge("gemma-270m", "Gemma 3 270M", "gemma-3-270m-q4_k_m.gguf", False),
 )
@@ -48,11 +51,14 @@ class Task:
 
     `of_means`: scores are shares, so that their means are compared; `of_facts`: the facts that
     summaries name are; otherwise the prompts are counted that the full cache answers. The budget
-    "auto" is for policies that have it. `refresh_limits` are those of `snapkv eval summary`."""
+    "auto" is for policies that have it. `refreshes`: each policy is asked without --kv-refresh and,
+    in the column "others", with it. `refresh_limits` are those of `snapkv eval summary`."""
 
     def __init__(self, judge, name, title, command, budgets, policies=POLICIES, of_means=False,
-                 of_facts=False, refresh_limits=(0,)):
+                 of_facts=False, refresh_limits=(0,), as_chat=True, refreshes=False):
         self.judge, self.title, self.command = judge, title, command
+        self.chat = judge.chat and as_chat
+        self.refreshed = tuple(f"{policy} refreshed" for policy in policies if refreshes)
         self.name = f"{judge.name}-{name}"
         self.budgets, self.policies = budgets, policies
         self.of_means, self.of_facts, self.refresh_limits = of_means, of_facts, refresh_limits
@@ -64,7 +70,7 @@ class Task:
                 for beyond in self.refresh_limits]
 
     def arguments(self):
-        chat = ["--chat"] if self.judge.chat else []
+        chat = ["--chat"] if self.chat else []
         policies = ["full", *self.policies]
         refresh = ["--refresh-limits", ",".join(map(str, self.refresh_limits))]
         return [*self.command, *chat, "--policies", ",".join(policies),
@@ -76,13 +82,13 @@ def kept_name(budget, beyond):
     return f"{budget}, again every {beyond}" if beyond else budget
 
 
-def code_file(options):
-    return pathlib.Path(options.out) / options.half / "code-questions.jsonl"
+def code_file(options, kind):
+    return pathlib.Path(options.out) / options.half / f"{kind}-questions.jsonl"
 
 
-def make_code_questions(options):
-    """Writes the questions about the code of one half, unless they are there."""
-    file = code_file(options)
+def make_code_questions(options, kind, per_text, n_bytes):
+    """Writes the questions of one kind about the code of one half, unless they are there."""
+    file = code_file(options, kind)
     if file.exists():
         return
     lines = (ROOT / "eval/texts/manifest.jsonl").read_text(encoding="utf-8").splitlines()
@@ -90,8 +96,8 @@ def make_code_questions(options):
             if text["kind"] == "code" and text["half"] == options.half]
     file.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run([options.snapkv, "eval", "make-qa", "--texts",
-                    *(f"{options.texts}/{name}" for name in code), "--kinds", "signature", "--per-text",
-                    "4", "--bytes", "16000", "-o", str(file)], cwd=ROOT, check=True,
+                    *(f"{options.texts}/{name}" for name in code), "--kinds", kind, "--per-text",
+                    str(per_text), "--bytes", str(n_bytes), "-o", str(file)], cwd=ROOT, check=True,
                    stdout=subprocess.DEVNULL)
 
 
@@ -115,6 +121,12 @@ def tasks_of(judge, options):
     if judge.chat:
         yield task("unknown-16k", "the same, documents of 16000 tokens",
                    [*qa, "--join", "16000", "--question-agnostic"], (1600, 3200, 6400), UNKNOWN)
+    yield task("fourth", "the fourth question of a conversation", [*qa, "--after", "3"],
+               (128, 256, 512), refreshes=True)
+    if judge.fills_gaps:
+        yield task("fim-16k", "code to complete in the middle, 16000 tokens",
+                   ["qa", "--data", str(code_file(options, "middle")), "--texts", f"{texts}/code",
+                    "--join", "16000"], (128, 256, 512, 1024, "auto"), as_chat=False)
     yield task("stored", "questions to stored rows (compress)", [*qa, "--keep-full"], (128, 256),
                ("snapkv-max",))
     yield task("fact", "a number in prose, 4000 tokens", facts, (128, 256))
@@ -124,8 +136,8 @@ def tasks_of(judge, options):
                (128, 256, "auto"))
     if judge.chat:
         yield task("code-16k", "parameters of functions, code of 16000 tokens",
-                   ["qa", "--data", str(code_file(options)), "--texts", f"{texts}/code", "--join", "16000",
-                    "--n-predict", "64"], (128, 256, 512, 1024, "auto"))
+                   ["qa", "--data", str(code_file(options, "signature")), "--texts", f"{texts}/code",
+                    "--join", "16000", "--n-predict", "64"], (128, 256, 512, 1024, "auto"))
         yield task("q8", "questions about real texts, rows in 8 bits",
                    [*qa, "--kv-type", "q8_0"], (128, 256), ("snapkv-max",))
         summary = ["summary", "--data", DATA, "--half", half, "--texts", texts]
@@ -181,10 +193,13 @@ def read(task, options):
         record = json.loads(line)
         kept = record["configuration"]
         budget = "auto" if kept.get("least_attention") else kept.get("budget", 0)
-        if kept.get("kv_refresh"):
+        policy = kept["policy"]
+        if kept.get("kv_refresh") and kept.get("kv_decode_limit"):
             budget = kept_name(budget, kept["kv_decode_limit"] - budget)
+        elif kept.get("kv_refresh"):
+            policy += " refreshed"
         score = record["facts" if task.of_facts else "score"]
-        scores.setdefault((kept["policy"], budget), {})[record["id"]] = score
+        scores.setdefault((policy, budget), {})[record["id"]] = score
         if budget == "auto":
             task.rows.append(record["n_prompt"] * record["kv_bytes"] / record["kv_bytes_full"])
     return scores
@@ -234,7 +249,7 @@ def percent(value):
 def line_of(task, title, judge, full, budget, scores):
     cells = [percent(share(task, scores, policy, budget)) for policy in POLICIES]
     others = [f"{policy} {percent(share(task, scores, policy, budget))}"
-              for policy in task.policies if policy not in POLICIES]
+              for policy in (*task.policies, *task.refreshed) if policy not in POLICIES]
     kept = f"auto: {mean(task.rows):.0f}" if budget == "auto" and task.rows else str(budget)
     return "| " + " | ".join([title, judge, full, kept, *cells, ", ".join(others)]) + " |"
 
@@ -357,7 +372,8 @@ def main():
         print("\n".join(task.name for task in tasks))
         return
     check_files(tasks, options)
-    make_code_questions(options)
+    make_code_questions(options, "signature", 4, 16000)
+    make_code_questions(options, "middle", 8, 40000)
     begin = time.monotonic()
     for i, task in enumerate(tasks):
         run(task, options, f"{i + 1}/{len(tasks)}")
