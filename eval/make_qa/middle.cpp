@@ -133,7 +133,8 @@ void add_place(std::string_view text, const std::vector<bool>& is_code, std::str
   }
   const size_t line_end = std::min(text.find('\n', at), text.size());
   const size_t begin = line_begin(text, at);
-  const size_t n_shown = name.find_first_not_of('_') + kShownLetters;
+  size_t n_shown = name.find_first_not_of('_') + kShownLetters;
+  if (name[n_shown - 1] == '_') --n_shown;  // "re|_escaped": models begin such a rest with "_"
   const std::string_view answer = name.substr(n_shown);
   const std::string_view suffix = lines_after(text, line_end);
   const bool begins_line = without_blanks(text.substr(begin, at - begin)).empty();
