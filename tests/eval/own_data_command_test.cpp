@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
 
 #include "run_process.h"
 
@@ -197,6 +198,25 @@ TEST_F(EvalQaCommand, SummariesAreOfTheQuestionsTextsOrOfFiles) {
   ASSERT_EQ(records_of(out_).size(), 8u);
   EXPECT_EQ(records_of(out_).at(5).at("title"), "rome.py");
   EXPECT_TRUE(records_of(out_).at(5).at("prompt").get<std::string>().ends_with("assistant\n"));
+  // 140 to 190 tokens each: two fit into a document
+  std::ofstream titled(folder_ + "/titled.jsonl");
+  for (const char* title : {"4", "5", "6"}) {
+    titled << nlohmann::json({{"context", rome_prompt(std::stoi(title))},
+                              {"title", title},
+                              {"id", title},
+                              {"question", "What?"},
+                              {"answers", {"x"}}})
+           << "\n";
+  }
+  titled.close();
+  const Result joined =
+      summarize({"--data", folder_ + "/titled.jsonl", "--join", "400", "--out", out_, "--resume"});
+  ASSERT_EQ(joined.code, 0) << joined.err;
+  ASSERT_EQ(records_of(out_).size(), 14u) << "two documents in three configurations";
+  const auto document = records_of(out_).back();
+  EXPECT_EQ(document.at("kind"), "documents");
+  EXPECT_TRUE(document.at("title").get<std::string>().starts_with("2 texts from '"));
+  EXPECT_NE(document.at("prompt").get<std::string>().find("Summarize each"), std::string::npos);
   const Result kinds = summarize({"--data", data_, "--texts", folder_, "--kinds", "prose"});
   EXPECT_EQ(kinds.code, 2);
   EXPECT_NE(kinds.err.find("the texts are of the kinds code"), std::string::npos) << kinds.err;

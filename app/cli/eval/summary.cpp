@@ -85,7 +85,10 @@ int run_summary(SummarySettings s, const CommonSettings& common, bool has_texts)
   EvalRun run(s.eval, common);
   if (s.n_joined > 0) {
     texts = eval::first_of_each_text(run.join(texts, s.n_joined, s.eval.n_predict));
-    for (eval::QaQuestion& document : texts) document.kind = "documents";
+    for (eval::QaQuestion& document : texts) {
+      document.kind = "documents";
+      document.title = document.context->name;
+    }
   }
   if (s.n_samples > 0) texts = eval::first_of_each_kind(std::move(texts), s.n_samples);
   s.summary.format = prompt_format(s.eval, *run.model());
