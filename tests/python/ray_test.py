@@ -62,8 +62,10 @@ def tearDownModule():
     NODES.stop()
 
 
-def deploy(**args):
-    """Deploys the application of packaging/ray/kuberay.yaml with other arguments, as Serve does."""
+def deploy(ingresses, **args):
+    """Deploys the application of packaging/ray/kuberay.yaml with other arguments, as Serve does.
+
+    With the same arguments only the number of ingresses changes, and nothing starts anew."""
     with open(MANIFEST, encoding="utf-8") as file:
         config = yaml.safe_load(yaml.safe_load(file)["spec"]["serveConfigV2"])
     del config["http_options"], config["proxy_location"]  # Serve runs already
@@ -71,6 +73,7 @@ def deploy(**args):
     for name in ("host", "api_key_file"):
         del application["args"][name]
     application["args"].update(args)
+    application["deployments"] = [{"name": "ingress", "num_replicas": ingresses}]
     _get_global_client().deploy_apps(ServeDeploySchema(**config))
     end = time.monotonic() + 300
     while (status := serve.status().applications["snapkv"]).status != "RUNNING":
@@ -87,8 +90,10 @@ class OnThreeNodes(unittest.TestCase):
         cls.nodes = NODES
         cls.port = cls.nodes.port
         cls.shared = os.path.join(cls.documents.name, "shared")
-        deploy(model=MODEL, replicas=2, prefill_replicas=1, documents=cls.shared, cpus=1,
-               read_from=3000, ingress_replicas=2, **OPTIONS)
+        cls.arguments = {"model": MODEL, "replicas": 2, "prefill_replicas": 1, "cpus": 1,
+                         "documents": cls.shared, "read_from": 3000, **OPTIONS}
+        # each ingress knows only where it has sent requests itself, so one until they are killed
+        deploy(1, **cls.arguments)
 
     @classmethod
     def tearDownClass(cls):
@@ -201,6 +206,7 @@ class OnThreeNodes(unittest.TestCase):
         expected = [on.text_of(self.by_one(body)) for body in bodies]
         document = chat("What is the harbour's code?", kv={"snapshot": "log"})
         known = on.text_of(self.by_one(document))
+        deploy(2, **self.arguments)
         faults = [("a replica", lambda: on.kill("ServeReplica:snapkv:replica")),
                   ("the ingress", lambda: on.kill("ServeReplica:snapkv:ingress")),
                   ("the proxy", lambda: on.kill("ProxyActor")),
