@@ -4,10 +4,12 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "text/unicode_versions.h"
 
 namespace snapkv::unicode {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 constexpr uint32_t kCodePoints = 0x110000;
 
 Category major_category(uint32_t c) {
+  if (is_assigned_after_15(c)) return Category::other;
   // Added in Unicode 15.1; utf8proc 2.8 has 15.0, newer versions have these too.
   if (c >= 0x2ebf0 && c <= 0x2ee5d) return Category::letter;
   if ((c >= 0x2ffc && c <= 0x2fff) || c == 0x31ef) return Category::symbol;
@@ -102,6 +105,37 @@ void order_marks(std::vector<utf8proc_int32_t>& code_points) {
   }
 }
 
+// Appends `c`, in its parts if it is composed only since a later version of Unicode.
+void append_composed(uint32_t c, std::string& out) {
+  if (!is_decomposed_later(c)) {
+    utf8::append(out, c);
+    return;
+  }
+  utf8proc_int32_t parts[4];
+  int boundary_class = 0;
+  const auto n_parts =
+      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, std::size(parts),
+                              UTF8PROC_DECOMPOSE, &boundary_class);
+  SNAPKV_CHECK(n_parts >= 1 && n_parts <= std::ssize(parts));
+  for (utf8proc_ssize_t i = 0; i < n_parts; ++i) {
+    utf8::append(out, static_cast<uint32_t>(parts[i]));
+  }
+}
+
+// The beginning of `text` that is normalized by itself: one character with a later decomposition,
+// or what stands before the next such one and before the next ASCII character but a first one.
+size_t segment_length(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size() && (end == 0 || (text[end] & 0x80) != 0)) {
+    const size_t n = utf8::valid_length(text.substr(end));
+    SNAPKV_CHECK(n > 0);
+    if (is_decomposed_later(utf8::code_point(text.data() + end, n))) return end == 0 ? n : end;
+    end += n;
+  }
+  return end;
+}
+
+// `text` has no character with a later decomposition.
 void normalize_segment(std::string_view text, Form form, std::vector<utf8proc_int32_t>& buffer,
                        std::string& out) {
   constexpr int kMostParts = 32;  // the longest decomposition of a code point has 18
@@ -124,7 +158,7 @@ void normalize_segment(std::string_view text, Form form, std::vector<utf8proc_in
       buffer.data(), static_cast<utf8proc_ssize_t>(buffer.size()), options);
   SNAPKV_CHECK(n_code_points >= 0);
   for (utf8proc_ssize_t i = 0; i < n_code_points; ++i) {
-    utf8::append(out, static_cast<uint32_t>(buffer[static_cast<size_t>(i)]));
+    append_composed(static_cast<uint32_t>(buffer[static_cast<size_t>(i)]), out);
   }
 }
 
@@ -181,10 +215,13 @@ std::string normalized(std::string_view text, Form form) {
     const size_t same = ascii > 0 ? ascii - 1 : 0;
     out += text.substr(0, same);
     text.remove_prefix(same);
-    size_t end = ascii > 0 ? 1 : 0;
-    while (end < text.size() && (text[end] & 0x80) != 0) ++end;
-    normalize_segment(text.substr(0, end), form, buffer, out);
-    text.remove_prefix(end);
+    const std::string_view segment = text.substr(0, segment_length(text));
+    if (is_decomposed_later(utf8::code_point(segment.data(), utf8::valid_length(segment)))) {
+      out += segment;
+    } else {
+      normalize_segment(segment, form, buffer, out);
+    }
+    text.remove_prefix(segment.size());
   }
   return out;
 }

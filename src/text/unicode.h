@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Unicode: categories of code points as of version 15.1 (llama.cpp's), white space, and
-// normalization forms by utf8proc.
+// normalization forms as Hugging Face's tokenizers have them, whatever the version of utf8proc.
 #pragma once
 
 #include <cstdint>
