@@ -75,7 +75,7 @@ std::string utf8_of(int32_t c) {
   return {reinterpret_cast<const char*>(bytes), static_cast<size_t>(n)};
 }
 
-/// The code points of a text, folded, with -1 for bytes that are no UTF-8.
+/// The code points of a text, folded, with U+FFFD for bytes that are no UTF-8.
 std::vector<int32_t> folded(std::string_view text) {
   constexpr auto kFold = static_cast<utf8proc_option_t>(UTF8PROC_COMPAT | UTF8PROC_COMPOSE |
                                                         UTF8PROC_CASEFOLD | UTF8PROC_IGNORE);
@@ -86,7 +86,7 @@ std::vector<int32_t> folded(std::string_view text) {
     utf8proc_int32_t c = 0;
     const utf8proc_ssize_t n = utf8proc_iterate(at, left, &c);
     if (n <= 0) {
-      result.push_back(-1);
+      result.push_back(0xfffd);
       ++at, --left;
       continue;
     }
@@ -113,7 +113,7 @@ std::vector<int32_t> folded(std::string_view text) {
 class WordCollector {
  public:
   void add(int32_t c) {
-    if (c < 0 || !is_word_part(c)) return end();
+    if (!is_word_part(c)) return end();
     const Script script = script_of(c);
     if (script == Script::unspaced) {
       if (!word_.empty() && script_ != Script::unspaced) end();
