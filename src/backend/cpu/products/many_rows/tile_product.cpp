@@ -129,18 +129,19 @@ size_t library_bytes(int64_t n_networks) {
   // Of a prompt: the code that it generates for its products, its objects and heap; measured from
   // 0.2 to 0.9 MiB alone with AVX-512, and once 1.54 MiB beside other tests. Of a network: it
   // generates code for every number of tokens that a product has, and networks get different ones.
-  // The code for AVX2 is smaller. oneDNN 3 took up to 2.7 MiB for a prompt and
-  // 0.9 MiB for a network.
+  // The code for AVX2 is smaller. oneDNN 3.7 took up to 2.7 MiB for a prompt and 0.9 MiB for a
+  // network, oneDNN 3.12 up to 8.4 MiB and 3.2 MiB.
   struct Bytes {
     size_t of_prompt, of_network;
   };
-  const bool is_avx2 = has(CpuTarget::avx2) && !has(CpuTarget::avx512);
-  constexpr bool kIsNew = DNNL_VERSION_MAJOR >= 3;
-  const Bytes bytes = is_avx2 ? Bytes{kIsNew ? 6 << 18 : 3 << 18, 32 << 10}
-                              : Bytes{kIsNew ? 13 << 18 : 7 << 18, kIsNew ? 1 << 20 : 160 << 10};
+  constexpr int kVersion = 100 * DNNL_VERSION_MAJOR + DNNL_VERSION_MINOR;
+  constexpr int kAge = kVersion >= 308 ? 2 : kVersion >= 300 ? 1 : 0;
+  constexpr Bytes kAvx2[] = {{3 << 18, 32 << 10}, {6 << 18, 32 << 10}, {6 << 18, 32 << 10}};
+  constexpr Bytes kAvx512[] = {{7 << 18, 160 << 10}, {13 << 18, 1 << 20}, {35 << 18, 13 << 18}};
+  const Bytes bytes = has(CpuTarget::avx2) && !has(CpuTarget::avx512) ? kAvx2[kAge] : kAvx512[kAge];
   // more networks divide the same tokens: with 64 of them, and 1024 tokens at a time, no more was
   // measured
-  constexpr int64_t kMostNetworks = kIsNew ? 16 : 24;
+  constexpr int64_t kMostNetworks = kAge > 0 ? 16 : 24;
   return bytes.of_prompt + std::min(n_networks, kMostNetworks) * bytes.of_network;
 }
 
