@@ -290,8 +290,8 @@ TEST_F(FolderTest, AbsurdSizes) {
 TEST_F(FolderTest, UnsupportedModels) {
   expect_bad_config({{"architectures", nullptr}}, {"architectures is missing"});
   expect_bad_config({{"architectures", {"A", "B"}}}, {"architectures", "one text"});
-  expect_bad_config({{"architectures", {"MambaForCausalLM"}}},
-                    {"MambaForCausalLM", "LlamaForCausalLM", "Phi3ForCausalLM"});
+  expect_bad_config({{"architectures", {"RwkvForCausalLM"}}},
+                    {"RwkvForCausalLM", "LlamaForCausalLM", "Phi3ForCausalLM"});
   expect_bad_config({{"architectures", {"Gemma3ForConditionalGeneration"}}},
                     {"text_config is missing"});
   expect_bad_config({{"quantization_config", {{"quant_method", "gptq"}}}},
