@@ -19,6 +19,7 @@
 #include "cli/common/suggest.h"
 #include "cli/common/terminal.h"
 #include "cli/help.h"
+#include "cli/help_layout.h"
 #include "cli/serve/options.h"
 
 namespace snapkv::cli {
@@ -144,7 +145,7 @@ CommandLine::CommandLine()
   root.set_help_flag("-h,--help", "Print this help");
   root.set_help_all_flag("--help-all", "Print this help with all options");
   root.require_subcommand(1);
-  root.get_formatter()->column_width(40);
+  set_help_layout(root);
   add_common_options(root, common_);
   commands_.push_back(add_run_command(root, common_));
   commands_.push_back(add_models_command(root));
@@ -277,8 +278,7 @@ const CLI::App* CommandLine::bare_command(const std::vector<std::string>& words)
 // How the typed command is used, for those who typed nothing else.
 std::string CommandLine::usage() const {
   const std::string name = typed_name();
-  std::string text = CLI::Formatter().make_usage(&typed(), name);
-  while (text.ends_with('\n')) text.pop_back();
+  const std::string text = usage_line(typed(), name);
   const std::string example = first_example(name.substr(name.find(' ') + 1));
   return example.empty() ? text : text + "\nFor example: " + example;
 }
