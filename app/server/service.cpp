@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/service.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -19,9 +20,13 @@ constexpr size_t kLongestPath = 1000;
 /// Whether the library has read all lines of the header. It skips lines that it can't read or whose
 /// value is empty, and one of them may announce a body.
 bool all_lines_are_known(const httplib::Request& request, const Connection& connection) {
-  constexpr size_t kOwn = 4;     // of the library: REMOTE_ADDR, REMOTE_PORT, LOCAL_ADDR, LOCAL_PORT
+  // versions before 0.27 add these
+  static const std::set<std::string> kAdded = {"REMOTE_ADDR", "REMOTE_PORT", "LOCAL_ADDR",
+                                               "LOCAL_PORT"};
   constexpr size_t kOthers = 2;  // the request line, and the empty line at the end
-  return connection.n_header_lines() == request.headers.size() - kOwn + kOthers;
+  const auto n = std::count_if(request.headers.begin(), request.headers.end(),
+                               [](const auto& header) { return !kAdded.contains(header.first); });
+  return connection.n_header_lines() == static_cast<size_t>(n) + kOthers;
 }
 
 }  // namespace
@@ -67,6 +72,8 @@ Service::Service(HttpServer& http, ServiceOptions options)
 httplib::Server::HandlerResponse Service::before_routing(const httplib::Request& request,
                                                          httplib::Response& response) const {
   using Response = httplib::Server::HandlerResponse;
+  // a request for WebSocket, which versions from 0.33 on ask about twice: it has been let through
+  if (response.has_header("request-id")) return Response::Unhandled;
   const std::string id = "req_" + random_id();
   for (const char* name : {"x-request-id", "request-id"}) response.set_header(name, id);
   Connection* connection = Connection::current();
@@ -100,7 +107,8 @@ void Service::log(const httplib::Request& request, const httplib::Response& resp
   static const std::set<std::string> kAnswering = {
       "/v1/chat/completions", "/v1/completions", "/v1/responses",
       "/v1/messages",         "/api/chat",       "/api/generate"};
-  if (response.status < 400 && request.method == "POST" && kAnswering.contains(request.path)) return;
+  if (response.status < 400 && request.method == "POST" && kAnswering.contains(request.path))
+    return;
   const std::string message = take_written_error();
   log_.replied(log_title(request), request.path, response.status, message);
 }

@@ -74,6 +74,8 @@ TEST_F(HttpFraming, NoBodyIsReadAsARequest) {
       {with_hidden("GET /health HTTP/1.1", "Content-Length: 44\n"), ""},
       {with_hidden("GET /health HTTP/1.1", "Transfer-Encoding: chunked\r\n"), "400"},
       {with_hidden("GET /health HTTP/1.1", length), "200"},
+      {with_hidden("GET /health HTTP/1.1", "Content-Length: 60000000\r\n"), "200"},
+      {with_hidden("GET /health HTTP/1.1", "Content-Length: 4x\r\n"), "400"},
       {with_hidden("OPTIONS /health HTTP/1.1", length), "204"},
   };
   const Timer timer;
@@ -88,9 +90,47 @@ TEST_F(HttpFraming, NoBodyIsReadAsARequest) {
 }
 
 TEST_F(HttpFraming, AnswersToWholeRequestsKeepTheConnection) {
-  const std::string answer = send(with_hidden("GET /none HTTP/1.1", ""), "needle");
-  EXPECT_TRUE(answer.starts_with("HTTP/1.1 404")) << answer;
+  for (const auto& [line, status] :
+       {std::pair("GET /none", "404"), std::pair("GET /health", "200"),
+        std::pair("POST /tokenize", "400"), std::pair("DELETE /v1/kv/snapshots/x", "501")}) {
+    const std::string answer = send(with_hidden(std::string(line) + " HTTP/1.1", ""), "needle");
+    EXPECT_TRUE(answer.starts_with(std::string("HTTP/1.1 ") + status)) << line << "\n" << answer;
+    EXPECT_EQ(n_answers(answer), 2) << line << "\n" << answer;
+    EXPECT_EQ(answer.find("Connection: close"), std::string::npos) << line << "\n" << answer;
+    EXPECT_NE(answer.find("Keep-Alive: timeout=15, max=1000\r\n"), std::string::npos)
+        << line << "\n"
+        << answer;
+  }
+}
+
+TEST_F(HttpFraming, AConnectionEndsAsTheClientAsks) {
+  for (const char* value : {"close", "Close", "TE, close", "close,TE"}) {
+    const std::string answer =
+        send(with_hidden("GET /health HTTP/1.1", std::string("Connection: ") + value + "\r\n"),
+             "needle");
+    EXPECT_EQ(n_answers(answer), 1) << value << "\n" << answer;
+    EXPECT_NE(answer.find("Connection: close"), std::string::npos) << value << "\n" << answer;
+  }
+  const std::string kept =
+      send(with_hidden("GET /health HTTP/1.1", "Connection: TE, closer\r\n"), "needle");
+  EXPECT_EQ(n_answers(kept), 2) << kept;
+  for (const auto& [header, n] : {std::pair("", 1), std::pair("Connection: Keep-Alive\r\n", 2)}) {
+    const std::string answer = send(with_hidden("GET /health HTTP/1.0", header), "needle");
+    EXPECT_EQ(n_answers(answer), n) << header << answer;
+    EXPECT_EQ(answer.find("Connection: close") == std::string::npos, n == 2) << header << answer;
+  }
+}
+
+TEST_F(HttpFraming, WebSocketIsNotSpoken) {
+  const std::string upgrade =
+      "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+  const std::string answer = send(with_hidden("GET /health HTTP/1.1", upgrade), "needle");
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200")) << answer;
   EXPECT_EQ(n_answers(answer), 2) << answer;
+  int n_ids = 0;
+  for (size_t at = 0; (at = answer.find("\nx-request-id", at)) != std::string::npos; ++at) ++n_ids;
+  EXPECT_EQ(n_ids, 2) << answer;
 }
 
 TEST_F(HttpFraming, RangesAreNotLookedAt) {

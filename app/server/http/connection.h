@@ -96,9 +96,11 @@ class Connection : public AnyStream {
   /// sends "100 Continue" as the sign. HTTP/1.0 does not have that, so there the client counts as
   /// gone.
   bool awaits_answer();
-  /// Closes the connection after this answer: the rest of what the client sent is not read.
+  /// Ends the connection after this answer.
+  void end_after_answer() { ends_ = true; }
+  /// Ends it too, while the client may still be sending: the rest of that is not read.
   void close_after_answer() { closes_ = true; }
-  bool closes() const { return closes_ || failed_; }
+  bool ends() const { return ends_ || closes_ || failed_; }
   bool ending() const { return ending_.begun(); }
 
   bool is_readable() const override;
@@ -126,7 +128,7 @@ class Connection : public AnyStream {
   const Ending& ending_;
   bool in_header_ = true;
   bool has_interim_answers_ = false;  // HTTP/1.1
-  bool closes_ = false;
+  bool ends_ = false, closes_ = false;
   bool read_failed_ = false;  // nothing more is read, but an answer may still be written
   bool failed_ = false;
   Clock::time_point phase_end_;

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,6 +15,8 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -83,6 +86,43 @@ SSL_CTX* make_tls(const std::string& cert, const std::string& key) {
   return tls;
 }
 
+/// Whether the client wants no other answer on its connection.
+bool is_last_of_client(const httplib::Request& request) {
+  const auto [begin, end] = request.headers.equal_range("Connection");
+  if (request.version == "HTTP/1.0") {  // all versions of the library know this spelling
+    return std::distance(begin, end) != 1 || begin->second != "Keep-Alive";
+  }
+  return std::any_of(begin, end, [](const auto& header) {
+    const std::string_view list = header.second;  // "close, TE"
+    for (size_t at = 0; at < list.size();) {
+      const size_t comma = std::min(list.find(',', at), list.size());
+      std::string option(list.substr(at, comma - at));
+      std::erase_if(option, [](char c) { return c == ' ' || c == '\t'; });
+      if (strcasecmp(option.c_str(), "close") == 0) return true;
+      at = comma + 1;
+    }
+    return false;
+  });
+}
+
+/// Changes a request whose header has been read, before it is routed, so that all versions of the
+/// library treat it alike. A template, so that only the members that it has are compiled.
+template <typename Request>
+void make_alike(Request& request) {
+  // answers are computed, so no part of one can be requested again, nor one part a thousand times
+  request.ranges.clear();
+  // After a body that was not read, Service closes the connection. Versions from 0.40 on would read
+  // it after the answer, or, where chunks were read without them, what comes after it.
+  if constexpr (requires { request.body_consumed_; }) request.body_consumed_ = true;
+  // The body of a GET has no meaning; newer versions would read it into their own memory. The
+  // header stays, so that the connection is closed.
+  if (request.method != "GET" && request.method != "HEAD") return;
+  if (request.get_header_value_count("Content-Length") != 1) return;
+  std::string& length = request.headers.find("Content-Length")->second;
+  const bool is_valid = length.find_first_not_of("0123456789") == std::string::npos;
+  if (is_valid && !length.empty()) length = "0";
+}
+
 }  // namespace
 
 HttpServer::HttpServer(const HttpOptions& options)
@@ -90,11 +130,9 @@ HttpServer::HttpServer(const HttpOptions& options)
       tls_(make_tls(options.tls_cert, options.tls_key)),
       bodies_(options.body_memory, options.body_wait_seconds) {
   set_payload_max_length(options_.most_body);
-  // the values of the header Keep-Alive; Connection enforces the limits
-  set_keep_alive_timeout(static_cast<time_t>(options_.connection.idle_seconds));
-  set_keep_alive_max_count(static_cast<size_t>(options_.connection.requests));
-  set_post_routing_handler(
-      [this](const httplib::Request&, httplib::Response& response) { announce_close(response); });
+  set_post_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+    announce_end(request, response);
+  });
   set_address_family(AF_UNSPEC);
   // a port in use by another server must be an error; httplib's default would share it
   set_socket_options([](socket_t socket) {
@@ -187,39 +225,50 @@ void HttpServer::close() {
   ::shutdown(listening_, SHUT_RDWR);  // ends accept4()
 }
 
-void HttpServer::announce_close(httplib::Response& response) const {
+void HttpServer::announce_end(const httplib::Request& request, httplib::Response& response) const {
   Connection* connection = Connection::current();
   if (connection == nullptr) return;
   // a request that failed before it was routed: the bytes after it may be its body
   if (connection->in_header()) connection->close_after_answer();
-  if (!connection->closes() && !ending_.begun()) return;
+  if (is_last_of_client(request)) connection->end_after_answer();
+  // versions of the library differ in what they write; from 0.28 on they close after any error
   response.headers.erase("Keep-Alive");
   response.headers.erase("Connection");
-  response.set_header("Connection", "close");
+  if (connection->ends() || ending_.begun()) {
+    response.set_header("Connection", "close");
+  } else {
+    response.set_header(
+        "Keep-Alive",
+        "timeout=" + std::to_string(static_cast<int64_t>(options_.connection.idle_seconds)) +
+            ", max=" + std::to_string(options_.connection.requests));
+  }
 }
 
 // A template, so that only the call that the library has is compiled.
 template <typename Stream>
-bool HttpServer::answer_request(Stream& connection, bool is_last, bool& closed,
-                                const std::function<void(httplib::Request&)>& set_up) {
+bool HttpServer::answer_request(Stream& connection, bool is_last) {
+  connection.begin_header();
+  if (is_last) connection.end_after_answer();
+  const std::function<void(httplib::Request&)> set_up = [](auto& request) { make_alike(request); };
+  bool closed = false, done = false;
   if constexpr (requires { process_request(connection, is_last, closed, set_up); }) {
-    return process_request(connection, is_last, closed, set_up);  // asks the stream for addresses
+    // asks the stream for addresses
+    done = process_request(connection, is_last, closed, set_up);
   } else {
     std::string client, host;
     int client_port = 0, port = 0;
     connection.get_remote_ip_and_port(client, client_port);
     connection.get_local_ip_and_port(host, port);
-    return process_request(connection, client, client_port, host, port, is_last, closed, set_up);
+    done = process_request(connection, client, client_port, host, port, is_last, closed, set_up);
   }
+  return done && !closed && !connection.ends();
 }
 
 void HttpServer::answer_overflow(int socket, SSL* ssl, std::string received) {
   ConnectionLimits limits = options_.connection;  // the thread of all such connections can't wait
   limits.header_seconds = limits.write_seconds = limits.closing_seconds = 0;
   Connection connection(socket, ssl, limits, ending_, std::move(received));
-  connection.begin_header();
-  bool closed = false;
-  answer_request(connection, true, closed, {});
+  answer_request(connection, true);
 }
 
 void HttpServer::serve_connection(int socket) {
@@ -231,13 +280,7 @@ void HttpServer::serve_connection(int socket) {
   Connection connection(socket, ssl, options_.connection, ending_);
   if (!connection.accept()) return;
   for (int left = options_.connection.requests; left > 0; --left) {
-    if (!connection.wait_for_request()) return;
-    connection.begin_header();
-    bool closed = false;
-    // answers are computed, so no part of one can be requested again, nor one part a thousand times
-    const auto ignore_ranges = [](httplib::Request& request) { request.ranges.clear(); };
-    if (!answer_request(connection, left == 1, closed, ignore_ranges)) return;
-    if (closed || connection.closes()) return;
+    if (!connection.wait_for_request() || !answer_request(connection, left == 1)) return;
   }
 }
 

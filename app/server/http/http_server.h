@@ -59,12 +59,12 @@ class HttpServer : public httplib::Server {
   /// Owns the socket. Nothing that a client does has an effect beyond this call.
   void serve_connection(int socket);
   /// Reads a request and answers it: process_request(), whose parameters differ between versions.
+  /// Returns whether another request may follow.
   template <typename Stream>
-  bool answer_request(Stream& connection, bool is_last, bool& closed,
-                      const std::function<void(httplib::Request&)>& set_up);
+  bool answer_request(Stream& connection, bool is_last);
   void answer_overflow(int socket, SSL* ssl, std::string received);
-  /// Adds headers to an answer after which the connection is closed.
-  void announce_close(httplib::Response& response) const;
+  /// Decides whether the connection ends with this answer, whose headers say so.
+  void announce_end(const httplib::Request& request, httplib::Response& response) const;
 
   const HttpOptions options_;
   SSL_CTX* tls_ = nullptr;
