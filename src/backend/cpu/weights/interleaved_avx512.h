@@ -314,8 +314,7 @@ struct Interleaved<DType::q5_k> : InterleavedPartScales {
 };
 
 template <>
-class Interleaved<DType::q6_k> {
- public:
+struct Interleaved<DType::q6_k> {
   static constexpr int kDepth = kBlockSize / 8;
   static constexpr int kTogether = 1;
   static constexpr bool kInOrder = false;
