@@ -142,6 +142,7 @@ test("SnapKV and the full cache side by side, and another policy", async () => {
   await page.locator("[data-param=budget]").fill("100");
   await page.locator("[data-param=budget]").blur();
   await page.getByRole("button", { name: "Regenerate" }).click();
+  await page.locator("article h3", { hasText: "streaming-llm" }).waitFor();  // the new answer has begun
   await finished(page);
   assert.deepEqual(await page.locator("article h3").allTextContents(), ["streaming-llm"]);
   assert.match((await page.locator("[data-fact=kept] dd").textContent())!, /^100 of /);
