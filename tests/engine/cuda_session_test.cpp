@@ -102,9 +102,12 @@ TEST_F(CudaSession, KeepsTheRowsThatTheCpuKeeps) {
   }
 }
 
+// All but models that need many layers to be of their family, and have none that others lack.
 std::vector<std::string> family_names() {
   std::vector<std::string> names;
-  for (const FamilyModel& family : family_models()) names.push_back(family.name);
+  for (const FamilyModel& family : family_models()) {
+    if (family.shape.n_layer < 32) names.push_back(family.name);
+  }
   return names;
 }
 
