@@ -77,8 +77,8 @@ TEST(Stdin, AnOpenPipeIsWaitedForAloud) {
     Command open;
     open.args = args;
     open.shell = kOpenPipe;
-    open.interrupt_when = [&](const std::string&, const std::string& err) {
-      return contains(err, part);
+    open.interrupt_when = [&said = part](const std::string&, const std::string& err) {
+      return contains(err, said);
     };
     const Result r = run(open);
     EXPECT_EQ(r.code, 130) << r.err;
