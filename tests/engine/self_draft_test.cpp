@@ -172,8 +172,7 @@ TEST_F(SelfDraftTest, AnswersOfABatchGuessTogether) {
         *sessions.back(), *samplers.back(),
         GeneratorOptions{.max_tokens = n, .ignore_eos = true}));
   }
-  int64_t n_steps = 0;
-  for (;; ++n_steps) {
+  for (;;) {
     std::vector<Session*> batch;
     std::vector<Generator*> unfinished;
     for (int i = 0; i < kAnswers; ++i) {

@@ -10,6 +10,7 @@
 
 #include "huggingface/folder.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/hf_folder.h"
 
 namespace snapkv::test {
