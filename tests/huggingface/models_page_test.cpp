@@ -22,6 +22,7 @@
 #include "model/family.h"
 #include "model/model_spec.h"
 #include "tests/support/family_models.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/hf_folder.h"
 #include "tests/support/test_models.h"
 

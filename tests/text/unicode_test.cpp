@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
 #include "base/cpu_timer.h"
 #include "base/utf8.h"
 
@@ -103,7 +107,8 @@ TEST(UnicodeTest, NormalizationForms) {
 TEST(UnicodeTest, LaterVersionsOfUnicodeChangeNothing) {
   for (const Form form : {Form::nfc, Form::nfd, Form::nfkc, Form::nfkd}) {
     // ERA NAME REIWA (12.1), OUTLINED LATIN CAPITAL LETTER K (16.0)
-    for (const std::u32string& same : {U"a\u32ffb", U"\U0001ccE0", U"\u00b5x\u32ff"}) {
+    for (const std::u32string& same :
+         std::initializer_list<std::u32string>{U"a\u32ffb", U"\U0001ccE0", U"\u00b5x\u32ff"}) {
       std::u32string expected = same;
       if (form == Form::nfkc || form == Form::nfkd)
         std::replace(expected.begin(), expected.end(), U'\u00b5', U'\u03bc');
