@@ -213,7 +213,8 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
         GTEST_SKIP() << "NOT TESTED: " << e.what();
       }
       const AllResults forward = check(*backend, "cuda", !kEmulated);
-      if (!kEmulated) continue;
+      // the kernels of both types are one template, so that one shows what depends on the order
+      if (!kEmulated || compute == Compute::bf16) continue;
       reverse_threads(true);
       expect_equal(*backend, forward, "the threads of a block in reverse");
       reverse_threads(false);
