@@ -176,14 +176,14 @@ class Installed:
             try:
                 address = None
                 while address is None and server.poll() is None:
-                    address = re.search(r"http://[\d.]+:\d+", log.read_text())
+                    address = re.search(r"ready: (http://[\d.]+:\d+)", log.read_text())
                 if address is None:
                     sys.exit(f"snapkv serve ended:\n{log.read_text()}")
-                with urllib.request.urlopen(address[0] + "/v1/models") as answer:
+                with urllib.request.urlopen(address[1] + "/v1/models") as answer:
                     if b"needle" not in answer.read():
                         sys.exit("snapkv serve: /v1/models does not name the model")
-                with urllib.request.urlopen(address[0] + "/") as answer:
-                    if b"<html" not in answer.read(1000):
+                with urllib.request.urlopen(address[1] + "/") as answer:
+                    if b"<!doctype html" not in answer.read(1000).lower():
                         sys.exit("snapkv serve: / is not its page")
             finally:
                 server.terminate()
