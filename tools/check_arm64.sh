@@ -50,7 +50,7 @@ cmake --build build/arm64 --parallel "${JOBS:-$(nproc)}" --target $programs
 # What other programs would have comes out as tests that were not built. Large products and random models
 # take minutes each here; qemu's processes do not end as tests of deaths expect, do not start others, and
 # have memory of their own.
-never='_NOT_BUILT|Death|SharedProductTest|RandomModelHasTheSameBytes|BytesDoNotDependOnThreads'
+never='_NOT_BUILT|Death|Signals|SharedProductTest|RandomModelHasTheSameBytes|BytesDoNotDependOnThreads'
 never="$never|OpTest.*project_(cpu|packed)|MemoryPromise|ControlGroup"
 run_tests() {  # run_tests NEVER [TEST-REGEX]
   ctest --test-dir build/arm64 --parallel "$(nproc)" --output-on-failure --timeout 900 \
