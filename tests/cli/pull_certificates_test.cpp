@@ -20,9 +20,10 @@ class PullCertificates : public testing::Test {
  protected:
   void SetUp() override {
     const std::string key = folder_ + "/key.pem";
-    const std::string make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=here "
-                             "-addext subjectAltName=IP:127.0.0.1 -keyout " +
-                             key + " -out " + certificate_ + " 2>/dev/null";
+    const std::string make =
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=here "
+        "-addext subjectAltName=IP:127.0.0.1 -keyout " +
+        key + " -out " + certificate_ + " 2>/dev/null";
     if (std::system(make.c_str()) != 0) GTEST_SKIP() << "no openssl command to make a key with";
     server_ = std::make_unique<httplib::SSLServer>(certificate_.c_str(), key.c_str());
     ASSERT_TRUE(server_->is_valid());

@@ -78,9 +78,8 @@ TEST_P(SelfDraftKindTest, GuessesLeaveNoTrace) {
   for (const int32_t& token : more) {
     Session* const one = &guessed;
     const StepTokens step(&token, 1);
-    const auto guesses = guess_tokens({&one, 1}, {&step, 1}, [](size_t, auto all, int64_t) {
-      return all.size() < 6;
-    });
+    const auto guesses = guess_tokens({&one, 1}, {&step, 1},
+                                      [](size_t, auto all, int64_t) { return all.size() < 6; });
     ASSERT_EQ(guesses[0].size(), 6U);
     guessed.decode(token);
     plain.decode(token);
@@ -169,8 +168,7 @@ TEST_F(SelfDraftTest, AnswersOfABatchGuessTogether) {
     sessions.back()->prefill(prompt);
     samplers.push_back(std::make_unique<Sampler>(SamplerConfig{.temperature = 0}));
     answers.push_back(std::make_unique<Generator>(
-        *sessions.back(), *samplers.back(),
-        GeneratorOptions{.max_tokens = n, .ignore_eos = true}));
+        *sessions.back(), *samplers.back(), GeneratorOptions{.max_tokens = n, .ignore_eos = true}));
   }
   for (;;) {
     std::vector<Session*> batch;
@@ -201,8 +199,8 @@ TEST_F(SelfDraftTest, WhatTheAnswerAttendsToIsTracedOverAllRows) {
     Writing().write(session, 50, {.temperature = 0});
     return session.answer_attention();
   };
-  EXPECT_LE(
-      max_difference(attention(self_drafts(snapkv_options(60))), attention(full_options())), 1e-5);
+  EXPECT_LE(max_difference(attention(self_drafts(snapkv_options(60))), attention(full_options())),
+            1e-5);
 }
 
 TEST_F(SelfDraftTest, AllRowsAreCountedAndPlanned) {
@@ -232,11 +230,13 @@ TEST_F(SelfDraftTest, WhatItCannotDoIsRefused) {
   const StepTokens step(&token, 1), nothing;
   Session* one = &other;
   const auto never = [](size_t, std::span<const GuessedToken>, int64_t) { return false; };
-  expect_error(ErrorCode::kUsage, {"session 0", "draft", "self"},
-               [&] { guess_tokens({&one, 1}, {&step, 1}, never); });
+  expect_error(ErrorCode::kUsage, {"session 0", "draft", "self"}, [&] {
+    guess_tokens({&one, 1}, {&step, 1}, never);
+  });
   one = &self;
-  expect_error(ErrorCode::kUsage, {"guess_tokens", "no token"},
-               [&] { guess_tokens({&one, 1}, {&nothing, 1}, never); });
+  expect_error(ErrorCode::kUsage, {"guess_tokens", "no token"}, [&] {
+    guess_tokens({&one, 1}, {&nothing, 1}, never);
+  });
   EXPECT_TRUE(guess_tokens({&one, 1}, {&step, 1}, never)[0].empty());
 }
 

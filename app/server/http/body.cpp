@@ -194,10 +194,10 @@ void write_text(httplib::Response& response, std::string text, const char* type)
     return;
   }
   const auto shared = std::make_shared<const std::string>(std::move(text));
-  response.set_content_provider(
-      shared->size(), type, [shared](size_t offset, size_t length, httplib::DataSink& sink) {
-        return sink.write(shared->data() + offset, length);
-      });
+  response.set_content_provider(shared->size(), type,
+                                [shared](size_t offset, size_t length, httplib::DataSink& sink) {
+                                  return sink.write(shared->data() + offset, length);
+                                });
 }
 
 void write_json(httplib::Response& response, const Json& json, int status) {

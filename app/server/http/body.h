@@ -51,8 +51,8 @@ void write_json(httplib::Response& response, const Json& json, int status = 200)
 Json error_json(const std::string& path, const ApiError& error);
 void write_error(const httplib::Request& request, httplib::Response& response,
                  const ApiError& error);
-/// The message of the error that this thread has written last, once; for the log, where the answer's
-/// text may be compressed.
+/// The message of the error that this thread has written last, once; for the log, where the
+/// answer's text may be compressed.
 std::string take_written_error();
 
 /// The header that says what is done otherwise than a client asked for; no warnings: none.

@@ -153,9 +153,8 @@ void Connection::restart_body() {
 Connection::Clock::time_point Connection::read_deadline() const {
   if (in_header_) return phase_end_;
   const double allowed = limits_.read_seconds + static_cast<double>(n_body_) / limits_.body_rate;
-  return std::min(
-      {phase_end_, body_begin_ + time_span(allowed),
-       Clock::now() + time_span(limits_.read_seconds)});
+  return std::min({phase_end_, body_begin_ + time_span(allowed),
+                   Clock::now() + time_span(limits_.read_seconds)});
 }
 
 short Connection::events() const {
