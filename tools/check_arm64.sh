@@ -42,7 +42,8 @@ fi
 
 programs="base_test format_test backend_op_test backend_ops_test backend_sequence_ops_test
   backend_stream_ops_test backend_matmul_test backend_score_ops_test backend_cpu_kernels_test
-  cache_kv_layer_test cache_layer_state_test policy_test engine_test engine_targets_test"
+  cache_kv_layer_test cache_layer_state_test policy_test engine_test engine_targets_test
+  snapkv_c_consumer"
 cmake --preset release -B build/arm64 --toolchain cmake/arm64-linux.cmake -DSNAPKV_ARM64_ROOT="$root" \
   -DSNAPKV_BUILD_APP=OFF -DSNAPKV_BUILD_BENCH=OFF -DSNAPKV_PAGES=OFF -DSNAPKV_C_LIBRARY=OFF
 # shellcheck disable=SC2086  # words
