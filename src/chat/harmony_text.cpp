@@ -21,9 +21,9 @@ std::string parts_of(std::string_view header, std::string_view answer, bool with
 
 std::string harmony_header(std::string_view prompt) {
   const std::string_view last = harmony_message(prompt);
-  constexpr std::string_view kAnswer = "<|start|>assistant", kMessage = "<|message|>";
+  constexpr std::string_view kAnswer = "<|start|>assistant", kContent = "<|message|>";
   const bool has_begun =
-      last.starts_with(kAnswer) && last.ends_with(kMessage) && prompt.ends_with(last);
+      last.starts_with(kAnswer) && last.ends_with(kContent) && prompt.ends_with(last);
   return std::string(has_begun || last == kAnswer ? last : "");
 }
 
