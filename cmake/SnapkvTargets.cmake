@@ -20,9 +20,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_G
 endif()
 
 # snapkv_optimize(TARGET LEVEL): a release build compiles TARGET with LEVEL instead of -O3. Only
-# kernels gain from -O3; -O2 takes the compiler four fifths of the time and -O1 three fifths.
+# kernels gain from -O3; -O2 takes the compiler four fifths of the time and -O1 three fifths. A Python
+# wheel, which is to be small, has -Os in place of -O1 and nothing that is never called.
 function(snapkv_optimize target level)
-  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>)
+  if(SKBUILD AND level STREQUAL "-O1")
+    set(level -Os -ffunction-sections -fdata-sections)
+  endif()
+  target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>")
 endfunction()
 
 # snapkv_unity(TARGET): with SNAPKV_UNITY, compiles the sources of each folder of TARGET as one
@@ -62,7 +66,11 @@ function(snapkv_folder name)
   add_library(snapkv_${name} OBJECT ${ARG_SOURCES})
   if(NOT ARG_KERNELS)
     snapkv_unity(snapkv_${name})
-    snapkv_optimize(snapkv_${name} $<IF:$<BOOL:${ARG_LIGHT}>,-O1,-O2>)
+    if(ARG_LIGHT)
+      snapkv_optimize(snapkv_${name} -O1)
+    else()
+      snapkv_optimize(snapkv_${name} -O2)
+    endif()
   endif()
   target_link_libraries(snapkv_${name} PUBLIC snapkv_options fmt::fmt ${ARG_LIBS})
   set(SNAPKV_FOLDER_LIBRARIES ${SNAPKV_FOLDER_LIBRARIES} snapkv_${name} CACHE INTERNAL "")
