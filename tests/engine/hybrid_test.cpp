@@ -325,6 +325,19 @@ TEST_P(WithoutRowsTest, PromptsGoOnFromPrefixesAndFiles) {
   EXPECT_LT(max_difference(loaded.logits(), whole.logits()), 3e-4);
 }
 
+TEST_P(WithoutRowsTest, MarksAreSetAtTheEndsOfMessagesAndInLongTexts) {
+  std::vector<int32_t> tokens = text(3000, 1);
+  tokens[2699] = kEndOfMessage;
+  Session session(model_, full_options());
+  PrefillPrompt prompt = prompt_for(session, tokens);
+  prompt.makes_prefix = true;
+  Prefill prefill(std::move(prompt));
+  read_all(prefill);
+  const std::shared_ptr<const KvPrefix> prefix = prefill.take_prefix();
+  EXPECT_EQ(prefix->last_cut(2900), 2700);
+  EXPECT_EQ(prefix->last_cut(2699), 2700 - 2048);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, WithoutRowsTest, testing::Values("mamba", "mamba2"),
                          [](const auto& param) { return std::string(param.param); });
 

@@ -28,9 +28,11 @@ size_t mark_bytes(const ModelSpec& spec) {
   return bytes;
 }
 
-/// The fewest tokens between two marks, whose states must not take more than the rows of these.
+/// The fewest tokens between two marks, whose states must not take more than the rows of these. In
+/// a model without rows they may take what rows of a model with 1.5 billion parameters would.
 int64_t mark_distance(const ModelSpec& spec, DType type) {
-  const size_t token = std::max<size_t>(1, spec.bytes_per_token(type));
+  constexpr size_t kWithoutRows = 32 << 10;  // bytes of a token
+  const size_t rows = spec.bytes_per_token(type), token = rows > 0 ? rows : kWithoutRows;
   return std::max<int64_t>(RecurrentState::kLeastMarkDistance, mark_bytes(spec) / token);
 }
 
