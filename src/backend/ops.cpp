@@ -101,7 +101,8 @@ bool layer_norm(const Backend&, const Tensor& x, const Tensor& weight, const Ten
                 float eps, const Tensor& out) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
   SNAPKV_CHECK(is_norm_weight(weight, x));
-  SNAPKV_CHECK(is_bias(bias, x.shape[1]));
+  SNAPKV_CHECK(is_bias(bias, x.shape[1]) ||
+               (weight.rank == 2 && is_f32(bias, {weight.shape[0], x.shape[1]})));
   SNAPKV_CHECK(out.dtype == DType::f32 || out.dtype == DType::bf16);
   SNAPKV_CHECK(is_dense(out, {x.shape[0], x.shape[1]}));
   SNAPKV_CHECK(eps >= 0.0f);
@@ -259,6 +260,43 @@ bool channel_scan(const Backend&, const ChannelScan& s) {
   SNAPKV_CHECK(is_f32(s.skip, {d}));
   check_sequences(s.sequences, n);
   return s.out.numel() > 0;
+}
+
+bool token_shift(const Backend& backend, const TokenShift& s) {
+  SNAPKV_CHECK(is_activation(backend, s.x, {kAny, kAny}));
+  const int64_t n = s.x.shape[0], d = s.x.shape[1], n_mix = std::ssize(s.outs);
+  SNAPKV_CHECK(n_mix > 0 && n_mix <= kMostMixes && is_f32(s.mix, {n_mix, d}));
+  SNAPKV_CHECK(s.added.empty() || std::ssize(s.added) == n_mix);
+  for (const Tensor& added : s.added) SNAPKV_CHECK(is_f32(added, {n, d}));
+  for (const Tensor& out : s.outs) {
+    SNAPKV_CHECK(is_activation(backend, out, {n, d}) && out.dtype == s.outs[0].dtype);
+  }
+  check_sequences(s.sequences, n);
+  return s.x.numel() > 0;
+}
+
+bool wkv(const Backend&, const Wkv& w) {
+  SNAPKV_CHECK(is_f32(w.out, {kAny, kAny, kAny}));
+  const int64_t n = w.out.shape[0], width = w.n_head() * w.d();
+  SNAPKV_CHECK(is_f32(w.r, {n, width}) && is_f32(w.decay, {n, width}));
+  SNAPKV_CHECK(is_f32(w.k, {n, kAny}) && is_f32(w.v, {n, w.k.shape[1]}));
+  const int64_t n_kv = w.k.shape[1];
+  SNAPKV_CHECK(width > 0 && n_kv > 0 && n_kv % w.d() == 0 && width % n_kv == 0);
+  const bool has_bonus = w.rule != WkvRule::gated, is_rwkv7 = w.rule == WkvRule::rwkv7;
+  SNAPKV_CHECK(has_bonus ? is_f32(w.bonus, {width}) : !w.bonus);
+  for (const Tensor& t : {w.removal, w.replacement}) {
+    SNAPKV_CHECK(is_rwkv7 ? is_f32(t, {width}) : !t);
+  }
+  SNAPKV_CHECK(is_rwkv7 ? is_f32(w.rate, {n, width}) : !w.rate);
+  SNAPKV_CHECK(is_rwkv7 ? is_f32(w.shares, {n, w.n_head()}) : !w.shares);
+  check_sequences(w.sequences, n);
+  return n > 0;
+}
+
+bool blend(const Backend&, const Tensor& x, const Tensor& y, const Tensor& gates) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(y, {x.shape[0], x.shape[1]}));
+  SNAPKV_CHECK(is_f32(gates, {x.shape[0], x.shape[1]}));
+  return x.numel() > 0;
 }
 
 bool rope(const Backend&, const Tensor& x, std::span<const int32_t> pos,

@@ -61,6 +61,8 @@ enum class Activation {
   relu_squared,  // max(x, 0)^2 (arXiv 2109.08668)
   relu,          // max(x, 0)
   softplus,      // log(1 + exp(x)): a gate
+  tanh,
+  identity,  // x itself: with a factor, a product
 };
 inline constexpr float kClampedAlpha = 1.702f;
 inline constexpr float kClampedLimit = 7.0f;
@@ -312,6 +314,57 @@ struct ChannelScan {
   int64_t d_state() const { return rate.shape[0]; }
   int64_t n_state() const { return d_state() * n_channel(); }
 };
+
+/// Rows mixed with those before them along each sequence (RWKV's token shift, arXiv 2305.13048):
+/// with m = mix[i], or mix[i] + added[i][t],
+///   outs[i][t] = x[t] + (x[t - 1] - x[t]) * m.
+/// A sequence's state is x of its last row, [d] f32; zeros at its beginning.
+struct TokenShift {
+  Tensor x;                                 // [n, d] f32 or compute dtype
+  Tensor mix;                               // [n_mix, d] f32, a weight
+  std::span<const Tensor> added = {};       // n_mix of [n, d] f32, or none
+  std::span<const SequenceRows> sequences;  // all n rows, in order
+  std::span<const Tensor> outs;             // n_mix of [n, d], f32 or compute dtype
+};
+
+inline constexpr int64_t kMostMixes = 8;  // of one call
+
+enum class WkvRule {
+  rwkv6,  // arXiv 2404.05892
+  gated,  // gated linear attention (arXiv 2312.06635), with keys scaled by what is forgotten
+  rwkv7,  // arXiv 2503.14456
+};
+
+/// Linear attention along each sequence whose state, a matrix S [d, d] of each head, decays in each
+/// row i at a pace w[t][i] of its own. With s(x) = 1 / (1 + exp(-x)):
+/// - rwkv6: w = exp(-exp(decay)); out[t] = (S[t-1] + (bonus * k[t]) v[t]^T)^T r[t], and
+///   S[t] = diag(w[t]) S[t-1] + k[t] v[t]^T.
+/// - gated: the same w; S[t] = diag(w[t]) S[t-1] + ((1 - w[t]) * k[t]) v[t]^T, and
+///   out[t] = S[t]^T r[t] / sqrt(d).
+/// - rwkv7: w = exp(-exp(-1/2) s(decay)), a = s(rate), with z = removal * k[t] / |removal * k[t]|,
+///   k' = k[t] * (1 + (a - 1) * replacement):
+///   S[t] = diag(w[t]) S[t-1] - (a * z) (S[t-1]^T z)^T + k' v[t]^T, and out[t] = S[t]^T r[t].
+///   Beside it, shares[t] = sum_i bonus_i k'_i r_i: how much of v[t] comes out besides.
+/// A sequence's state is S of each head, [n_head, d, d] f32; zeros at its beginning.
+struct Wkv {
+  WkvRule rule = WkvRule::rwkv7;
+  Tensor r, decay;                          // [n, n_head * d] f32
+  Tensor k, v;                              // [n, n_head_kv * d] f32; n_head_kv divides n_head
+  Tensor rate = {};                         // [n, n_head * d] f32, of rwkv7
+  Tensor bonus = {};                        // [n_head * d] f32, a weight; of rwkv6 and rwkv7
+  Tensor removal = {};                      // the same of rwkv7
+  Tensor replacement = {};                  // the same
+  std::span<const SequenceRows> sequences;  // all n rows, in order
+  Tensor out;                               // [n, n_head, d] f32
+  Tensor shares = {};                       // [n, n_head] f32, of rwkv7
+
+  int64_t n_head() const { return out.shape[1]; }
+  int64_t d() const { return out.shape[2]; }
+  int64_t n_state() const { return n_head() * d() * d(); }
+  /// The head of keys and values that head h has.
+  int64_t key_head(int64_t h) const { return h / (n_head() * d() / k.shape[1]); }
+};
+inline constexpr float kLeastKeyLength = 1e-12f;  // |removal * k| is taken as no less
 
 /// The rows of one KV head of one sequence.
 struct HeadRows {

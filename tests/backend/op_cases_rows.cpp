@@ -107,11 +107,14 @@ OpCases rms_norm_cases() {
 // the mean is subtracted, and weights and biases multiply it and then nearly cancel in places.
 OpCases layer_norm_cases() {
   OpCases cases;
-  const auto add = [&](int64_t n, int64_t m, int64_t d, bool has_bias, DType to) {
+  const auto add = [&](int64_t n, int64_t m, int64_t d, bool has_bias, DType to,
+                       bool own_biases = false) {
     const auto run = [=](const Place& at, bool in_place) -> Results {
       TestTensor values = random_tensor({n, d}, 1, DType::f32, 3.0f);
       for (int64_t i = 0; i < values.numel(); ++i) values.as()[i] += 20.0f;
-      const DeviceTensor x = at.put(values), bias = at.put(random_tensor({d}, 3));
+      const DeviceTensor x = at.put(values);
+      const DeviceTensor bias =
+          at.put(own_biases ? random_tensor({m, d}, 3) : random_tensor({d}, 3));
       const DeviceTensor weight =
           at.put(m == 1 ? random_tensor({d}, 2) : random_tensor({m, d}, 2));  // [d], or of m heads
       const DeviceTensor zeros = at.zeros({n, d}, at.result(to));
@@ -131,6 +134,7 @@ OpCases layer_norm_cases() {
       for (const int64_t d : {1, 7, 32, 64, 100, 576, 4099}) {
         for (const int64_t n : {0, 1, 6, 33}) add(n, 1, d, has_bias, to);
         add(6, 3, d, has_bias, to);
+        add(12, 4, d, has_bias, to, /*own_biases=*/true);
       }
     }
   }
@@ -175,7 +179,8 @@ OpCases rope_cases() {
 OpCases activate_cases() {
   OpCases cases;
   constexpr const char* kNames[] = {"silu",    "gelu_tanh",    "gelu", "clamped_swiglu",
-                                    "sigmoid", "relu_squared", "relu", "softplus"};
+                                    "sigmoid", "relu_squared", "relu", "softplus",
+                                    "tanh",    "identity"};
   const auto add = [&](Activation f, int64_t n, int64_t d, bool from_bf16, bool to_bf16,
                        bool has_factor) {
     const auto run_into = [=](const Place& at, bool in_place) -> Results {
@@ -207,7 +212,8 @@ OpCases activate_cases() {
   };
   for (const Activation f :
        {Activation::silu, Activation::gelu_tanh, Activation::gelu, Activation::clamped_swiglu,
-        Activation::sigmoid, Activation::relu_squared, Activation::relu, Activation::softplus}) {
+        Activation::sigmoid, Activation::relu_squared, Activation::relu, Activation::softplus,
+        Activation::tanh, Activation::identity}) {
     for (const int64_t n : {0, 1, 2, 9}) {
       for (const int64_t d : {1, 15, 32, 333, 1536, 8195}) {
         for (const int types : {0, 1, 2, 3}) add(f, n, d, types & 1, types & 2, true);

@@ -242,4 +242,131 @@ OpCases channel_scan_cases() {
   return cases;
 }
 
+// A difference and a multiplication in f32. Each sequence gives its state.
+OpCases token_shift_cases() {
+  OpCases cases;
+  const auto add = [&](std::vector<int64_t> lengths, int64_t d, int64_t n_mix, bool from_bf16,
+                       bool to_bf16, bool has_added) {
+    const auto run = [=](const Place& at, bool in_pieces) -> Results {
+      const int64_t n = sum(lengths);
+      const TestTensor rows = random_tensor({n, d}, 1);
+      const DeviceTensor x = from_bf16 ? at.put_compute(rows) : at.put(rows);
+      const DeviceTensor mix = at.put(random_tensor({n_mix, d}, 2));
+      std::vector<DeviceTensor> kept;
+      std::vector<Tensor> outs, added;
+      for (int64_t i = 0; i < n_mix; ++i) {
+        kept.push_back(at.zeros({n, d}, to_bf16 ? at.backend.compute_dtype() : DType::f32));
+        outs.push_back(kept.back());
+      }
+      for (int64_t i = 0; has_added && i < n_mix; ++i) {
+        kept.push_back(at.put(random_tensor({n, d}, 10 + i)));
+        added.push_back(kept.back());
+      }
+      const Sequences sequences(at, lengths, d, in_pieces);
+      ops::token_shift(
+          at, {.x = x, .mix = mix, .added = added, .sequences = sequences.rows, .outs = outs});
+      Results results = sequences.after.host();
+      for (int64_t i = 0; i < n_mix; ++i) results.push_back(kept[i].host());
+      return results;
+    };
+    std::string name = fmt::format("{} of {} in {} mixes{}{}{}", fmt::join(lengths, ", "), d, n_mix,
+                                   from_bf16 ? " from bf16" : "", to_bf16 ? " to bf16" : "",
+                                   has_added ? " with more" : "");
+    OpCase& c = cases.emplace_back(
+        std::move(name), [=](const Place& at) { return run(at, false); },
+        rounded_if(to_bf16, {1e-6, 1e-6}));
+    if (!from_bf16) c.equals([=](const Place& at) { return run(at, true); });
+    if (d > 1000) c.only_fast();
+  };
+  for (const int types : {0, 1, 2, 3}) {
+    const bool from = types & 1, to = types & 2;
+    add({1}, 64, 6, from, to, false);
+    add({1, 1, 1}, 40, 5, from, to, true);  // a decode step
+    add({9, 1, 2, 30}, 96, 1, from, to, false);
+    add({5}, 1, 2, from, to, true);
+    add({33, 40}, 2049, 6, from, to, false);
+    add({5, 6}, 1025, 5, from, to, true);
+  }
+  return cases;
+}
+
+// A sigmoid and two roundings.
+OpCases blend_cases() {
+  OpCases cases;
+  for (const int64_t n : {0, 1, 3, 40}) {
+    for (const int64_t d : {1, 15, 333, 1031}) {
+      const auto run = [=](const Place& at) -> Results {
+        const DeviceTensor x = at.put(random_tensor({n, d}, 1)),
+                           y = at.put(random_tensor({n, d}, 2));
+        const DeviceTensor gates = at.put(random_tensor({n, d}, 3, DType::f32, 20.0f));
+        ops::blend(at, x, y, gates);
+        return x.host();
+      };
+      OpCase& c = cases.emplace_back(fmt::format("{} x {}", n, d), run, Tolerance{1e-6, 1e-6});
+      if (n * d > 1000) c.only_fast();
+    }
+  }
+  return cases;
+}
+
+// As delta_rule: sums in f32 of d products, in several orders, that begin with a state's values.
+// The decays exp(-exp(x)) multiply the error of exp(x) by that, up to where they are nearly 0.
+OpCases wkv_cases() {
+  OpCases cases;
+  const auto add = [&](WkvRule rule, std::vector<int64_t> lengths, int64_t n_head_kv,
+                       int64_t n_head, int64_t d, bool in_pieces = false, float strength = 1.0f) {
+    const auto run = [=](const Place& at) -> Results {
+      const int64_t n = sum(lengths), width = n_head * d;
+      const bool is_rwkv7 = rule == WkvRule::rwkv7, has_bonus = rule != WkvRule::gated;
+      const DeviceTensor r = at.put(random_tensor({n, width}, 1)), out = at.zeros({n, n_head, d});
+      const DeviceTensor decay = at.put(random_tensor({n, width}, 2, DType::f32, 3.0f * strength));
+      const DeviceTensor k = at.put(random_tensor({n, n_head_kv * d}, 4));
+      const DeviceTensor v = at.put(random_tensor({n, n_head_kv * d}, 5));
+      const DeviceTensor rate = at.put(random_tensor({n, width}, 6, DType::f32, 3.0f));
+      const DeviceTensor bonus = at.put(random_tensor({width}, 7));
+      const DeviceTensor removal = at.put(random_tensor({width}, 8));
+      const DeviceTensor replacement = at.put(random_tensor({width}, 9));
+      const DeviceTensor shares = at.zeros({n, n_head});
+      const Sequences sequences(at, lengths, width * d, in_pieces);
+      const auto if_rwkv7 = [&](const DeviceTensor& t) { return is_rwkv7 ? t.view() : Tensor(); };
+      ops::wkv(at, {.rule = rule,
+                    .r = r,
+                    .decay = decay,
+                    .k = k,
+                    .v = v,
+                    .rate = if_rwkv7(rate),
+                    .bonus = has_bonus ? bonus.view() : Tensor(),
+                    .removal = if_rwkv7(removal),
+                    .replacement = if_rwkv7(replacement),
+                    .sequences = sequences.rows,
+                    .out = out,
+                    .shares = if_rwkv7(shares)});
+      Results results = out.host();
+      results.push_back(sequences.after.host());
+      results.push_back(shares.host());
+      return results;
+    };
+    constexpr const char* kNames[] = {"rwkv6", "gated", "rwkv7"};
+    OpCase& c = cases.emplace_back(
+        fmt::format("{} {} with {} of {} heads of {}{}{}", kNames[static_cast<int>(rule)],
+                    fmt::join(lengths, ", "), n_head_kv, n_head, d, in_pieces ? " in pieces" : "",
+                    strength > 1.0f ? fmt::format(" decays {}", strength) : ""),
+        run, Bound::of_norm(5e-6));
+    if (sum(lengths) * n_head * d * d > 300'000) c.only_fast();
+  };
+  for (const WkvRule rule : {WkvRule::rwkv6, WkvRule::gated, WkvRule::rwkv7}) {
+    add(rule, {1}, 1, 1, 1);
+    for (const bool in_pieces : {false, true}) {
+      for (const int64_t n : {2, 7, 8, 9, 17}) add(rule, {n}, 2, 4, 16, in_pieces);
+      add(rule, {1, 1, 1}, 3, 3, 40, in_pieces);  // a decode step
+      add(rule, {7, 1, 2}, 1, 3, 51, in_pieces);
+      add(rule, {70, 129}, 2, 4, 64, in_pieces);
+    }
+    add(rule, {130}, 2, 2, 128);
+    add(rule, {1, 1}, 8, 16, 64);
+    add(rule, {70, 3}, 2, 4, 32, false, 20.0f);
+  }
+  return cases;
+}
+
 }  // namespace snapkv::test

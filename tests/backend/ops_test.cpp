@@ -80,6 +80,9 @@ TEST_F(RefOps, LayerNorm) {
   // Rows use the rows of weights in turn.
   ops::layer_norm(*backend_, x, TestTensor({2, 2}, Values{1, 2, 4, 8}), {}, 12.0f, out);
   EXPECT_TRUE(all_close(out.values(), {-0.5f, 1, -2, 4}, kRounded));
+  const TestTensor biases({2, 2}, Values{10, 20, 30, 40});
+  ops::layer_norm(*backend_, x, TestTensor({2, 2}, Values{1, 2, 4, 8}), biases, 12.0f, out);
+  EXPECT_TRUE(all_close(out.values(), {9.5f, 21, 28, 44}, kRounded));
 }
 
 TEST_F(RefOps, AddScaleSoftcap) {

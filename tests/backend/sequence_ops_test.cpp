@@ -130,5 +130,74 @@ TEST_F(RefSequenceOps, DeltaRuleForgetsEachChannelAtItsOwnPace) {
   EXPECT_TRUE(all_close(head.after.values(), {5.9f, 6.2f}, kRounded));
 }
 
+TEST_F(RefSequenceOps, TokenShiftMixesARowWithTheOneBefore) {
+  const TestTensor x({3, 1}, Values{1, 3, 4}), mix({2, 1}, Values{0.5f, 1});
+  const TestTensor half({3, 1}), before({2, 1}, Values{5, 8}), after({2, 1}), one({3, 1});
+  const SequenceRows rows[] = {{0, 2, before.view().at<void>(0), after.view().at<void>(0)},
+                               {2, 3, before.view().at<void>(1), after.view().at<void>(1)}};
+  const Tensor outs[] = {half, one};
+  ops::token_shift(*backend_, {.x = x, .mix = mix, .sequences = rows, .outs = outs});
+  EXPECT_TRUE(all_close(half.values(), {3, 2, 6}, kExact));
+  EXPECT_TRUE(all_close(one.values(), {5, 1, 8}, kExact));
+  EXPECT_TRUE(all_close(after.values(), {3, 4}, kExact));
+  const TestTensor more({3, 1}, Values{0.25f, 0, -0.5f}), none({3, 1});
+  const Tensor added[] = {more, none};
+  ops::token_shift(*backend_,
+                   {.x = x, .mix = mix, .added = added, .sequences = rows, .outs = outs});
+  EXPECT_TRUE(all_close(half.values(), {4, 2, 4}, kExact));
+  EXPECT_TRUE(all_close(one.values(), {5, 1, 8}, kExact));
+}
+
+TEST_F(RefSequenceOps, BlendGoesAsFarAsTheGateSays) {
+  const TestTensor x({1, 3}, Values{2, 2, 2}), y({1, 3}, Values{6, 6, 6});
+  ops::blend(*backend_, x, y, TestTensor({1, 3}, Values{0, 100, -100}));
+  EXPECT_TRUE(all_close(x.values(), {4, 6, 2}, kRounded));
+}
+
+/// A token of one head with a state of 2 x 2.
+struct OneToken {
+  TestTensor out{{1, 1, 2}}, after{{1, 4}}, shares{{1, 1}};
+
+  OneToken(Backend& backend, WkvRule rule, float decay, const Tensor& bonus) {
+    const TestTensor r({1, 2}, Values{1, 1}), k({1, 2}, Values{3, 4}), v({1, 2}, Values{1, 2});
+    const TestTensor decays({1, 2}, Values{decay, decay}), rate({1, 2});
+    const TestTensor removal({2}, Values{1, 1}), replacement({2}, Values{0, 1});
+    const TestTensor before({1, 4}, Values{8, 4, 2, 6});
+    const SequenceRows rows[] = {{0, 1, before.view().at<void>(0), after.view().at<void>(0)}};
+    Wkv w = {.rule = rule, .r = r, .decay = decays, .k = k, .v = v, .sequences = rows, .out = out};
+    w.bonus = bonus;
+    if (rule == WkvRule::rwkv7) {
+      w.rate = rate;  // sigmoid(0) = 1 / 2
+      w.removal = removal;
+      w.replacement = replacement;
+      w.shares = shares;
+    }
+    ops::wkv(backend, w);
+  }
+};
+
+TEST_F(RefSequenceOps, WkvOfRwkv7RemovesAndReplaces) {
+  // Nothing decays. The key is (3, 4) / 5, for which the state holds (6.4, 7.2): half of it goes.
+  // What is added has the key (3, 4 / 2).
+  const OneToken token(*backend_, WkvRule::rwkv7, -100.0f, TestTensor({2}, Values{1, 10}));
+  EXPECT_TRUE(all_close(token.after.values(), {9.08f, 7.84f, 1.44f, 7.12f}, kRounded));
+  EXPECT_TRUE(all_close(token.out.values(), {10.52f, 14.96f}, kRounded));
+  EXPECT_TRUE(all_close(token.shares.values(), {23}, kRounded));
+}
+
+TEST_F(RefSequenceOps, WkvOfRwkv6ReadsTheStateBeforeTheToken) {
+  // exp(-ln 2): the state is halved; the token's own part is (3 + 4 / 2) (1, 2)
+  const OneToken token(*backend_, WkvRule::rwkv6, std::log(kLn2), TestTensor({2}, Values{1, 0.5f}));
+  EXPECT_TRUE(all_close(token.out.values(), {15, 20}, kRounded));
+  EXPECT_TRUE(all_close(token.after.values(), {7, 8, 5, 11}, kRounded));
+}
+
+TEST_F(RefSequenceOps, GatedWkvAddsAsMuchAsIsForgotten) {
+  const OneToken token(*backend_, WkvRule::gated, std::log(kLn2), Tensor());
+  EXPECT_TRUE(all_close(token.after.values(), {5.5f, 5, 3, 7}, kRounded));
+  EXPECT_TRUE(
+      all_close(token.out.values(), {8.5f * std::sqrt(0.5f), 12 * std::sqrt(0.5f)}, kRounded));
+}
+
 }  // namespace sequence_ops_tests
 }  // namespace snapkv::test

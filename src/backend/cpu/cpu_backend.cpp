@@ -68,6 +68,7 @@ class CpuKernels final : public Kernels {
   size_t channel_scan_workspace(const ChannelScan& s) override {
     return cpu::channel_scan_workspace(ctx_, s);
   }
+  size_t wkv_workspace(const Wkv& w) override { return cpu::wkv_workspace(ctx_, w); }
   size_t project_workspace(const Tensor& x, std::span<const Projection> projections) override {
     return cpu::project_workspace(ctx_, x, projections);
   }

@@ -19,6 +19,7 @@ size_t rope_workspace(const CpuContext& ctx, const Tensor& x, std::span<const in
 size_t delta_rule_workspace(const CpuContext& ctx, const DeltaRule& r);
 size_t selective_scan_workspace(const CpuContext& ctx, const SelectiveScan& s);
 size_t channel_scan_workspace(const CpuContext& ctx, const ChannelScan& s);
+size_t wkv_workspace(const CpuContext& ctx, const Wkv& w);
 size_t project_workspace(const CpuContext& ctx, const Tensor& x,
                          std::span<const Projection> projections);
 size_t project_each_workspace(const CpuContext& ctx, const Tensor& x,

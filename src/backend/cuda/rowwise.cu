@@ -118,7 +118,8 @@ __global__ void __launch_bounds__(kNormThreads)
 // One block per row. The variance is computed from the differences from the mean.
 template <typename Out>
 __global__ void layer_norm_kernel(const float* x, const float* weight, int64_t n_weights,
-                                  const float* bias, float eps, int64_t d, Out* out) {
+                                  const float* bias, int64_t n_biases, float eps, int64_t d,
+                                  Out* out) {
   __shared__ float sums[kNormThreads / kWarpSize];
   ptx::let_next_kernel_start();
   ptx::wait_for_earlier_kernels();
@@ -133,7 +134,7 @@ __global__ void layer_norm_kernel(const float* x, const float* weight, int64_t n
   }
   const float factor = 1.0f / sqrtf(block_sum(squares, sums) / static_cast<float>(d) + eps);
   for (int64_t i = threadIdx.x; i < d; i += kNormThreads) {
-    const float b = bias != nullptr ? bias[i] : 0.0f;
+    const float b = bias != nullptr ? bias[blockIdx.x % n_biases * d + i] : 0.0f;
     out[blockIdx.x * d + i] = from_float<Out>((row[i] - mean) * factor * w[i] + b);
   }
 }
@@ -200,6 +201,8 @@ __device__ __forceinline__ float activated(float x) {
     return (x < 0.0f ? 0.0f : x) + log1pf(expf(-fabsf(x)));
   }
   if constexpr (activation == Activation::gelu) return 0.5f * x * erfcf(-0.70710678f * x);
+  if constexpr (activation == Activation::tanh) return tanhf(x);
+  if constexpr (activation == Activation::identity) return x;
   float s = x;
   if constexpr (activation == Activation::gelu_tanh) {
     s = 1.5957691216f * x * (1.0f + 0.044715f * x * x);
@@ -377,11 +380,12 @@ void layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tenso
   const auto* in = static_cast<const float*>(x.data);
   const auto* w = static_cast<const float*>(ctx.weights().on_device(weight).data);
   const float* b = bias ? static_cast<const float*>(ctx.weights().on_device(bias).data) : nullptr;
+  const int64_t n_biases = bias ? bias.numel() / d : 1;
   if (out.dtype == DType::bf16) {
-    start_early(ctx, grid, layer_norm_kernel<__nv_bfloat16>, in, w, n_weights, b, eps, d,
+    start_early(ctx, grid, layer_norm_kernel<__nv_bfloat16>, in, w, n_weights, b, n_biases, eps, d,
                 static_cast<__nv_bfloat16*>(out.data));
   } else {
-    start_early(ctx, grid, layer_norm_kernel<float>, in, w, n_weights, b, eps, d,
+    start_early(ctx, grid, layer_norm_kernel<float>, in, w, n_weights, b, n_biases, eps, d,
                 static_cast<float*>(out.data));
   }
 }
@@ -492,6 +496,10 @@ void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor
       return activate_types<Activation::relu>(ctx, x, factor, out);
     case Activation::softplus:
       return activate_types<Activation::softplus>(ctx, x, factor, out);
+    case Activation::tanh:
+      return activate_types<Activation::tanh>(ctx, x, factor, out);
+    case Activation::identity:
+      return activate_types<Activation::identity>(ctx, x, factor, out);
   }
 }
 

@@ -216,6 +216,38 @@ HostChannelScan on_host(HostCopies& copies, const ChannelScan& s) {
   return host;
 }
 
+struct HostTokenShift {
+  std::vector<SequenceRows> sequences;
+  std::vector<Tensor> added, outs;
+  TokenShift s;
+  operator const TokenShift&() const { return s; }  // NOLINT: ops take it
+};
+HostTokenShift on_host(HostCopies& copies, const TokenShift& s) {
+  HostTokenShift host = {on_host(copies, s.sequences, s.x.shape[1]), on_host(copies, s.added),
+                         on_host(copies, s.outs), s};
+  host.s.sequences = host.sequences;
+  host.s.added = host.added;
+  host.s.outs = host.outs;
+  host.s.x = copies.tensor(s.x);
+  host.s.mix = copies.tensor(s.mix);
+  return host;
+}
+
+struct HostWkv {
+  std::vector<SequenceRows> sequences;
+  Wkv w;
+  operator const Wkv&() const { return w; }  // NOLINT: ops take it
+};
+HostWkv on_host(HostCopies& copies, const Wkv& w) {
+  HostWkv host = {on_host(copies, w.sequences, w.n_state()), w};
+  host.w.sequences = host.sequences;
+  for (Tensor* t : {&host.w.r, &host.w.decay, &host.w.k, &host.w.v, &host.w.rate, &host.w.bonus,
+                    &host.w.removal, &host.w.replacement, &host.w.out, &host.w.shares}) {
+    *t = copies.tensor(*t);
+  }
+  return host;
+}
+
 struct HostConversion {
   std::vector<const void*> src;
   std::vector<void*> dst;

@@ -33,7 +33,7 @@ void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float
     const double scale = 1.0 / std::sqrt(dot(row, row) / static_cast<double>(d) + eps);
     for (int64_t i = 0; i < d; ++i) {
       const double w = get(weight.data, weight.dtype, t % n_weights * d + i);
-      const double b = bias ? get(bias.data, bias.dtype, i) : 0.0;
+      const double b = bias ? get(bias.data, bias.dtype, t % (bias.numel() / d) * d + i) : 0.0;
       put(out.at<void>(t), out.dtype, i, row[i] * scale * w + b);
     }
   }
@@ -168,6 +168,10 @@ double activated(Activation activation, double x) {
       return x < 0.0 ? 0.0 : x;
     case Activation::softplus:
       return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::identity:
+      return x;
   }
   SNAPKV_CHECK(false);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Ops along sequences, with states, as plain loops; ops.def defines them.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 #include "backend/ref/ref_access.h"
@@ -159,6 +161,131 @@ void channel_scan(const ChannelScan& s) {
       for (int64_t i = 0; i < s.d_state(); ++i) {
         put(rows.to, DType::f32, i * d + channel, state[i]);
       }
+    }
+  }
+}
+
+// outs[i][t] = x[t] + (x[t - 1] - x[t]) * (mix[i] + added[i][t])
+void token_shift(const TokenShift& s) {
+  const int64_t d = s.x.shape[1];
+  for (const SequenceRows& rows : s.sequences) {
+    const auto x = [&](int64_t t, int64_t c) {
+      return t < rows.begin ? get(rows.from, DType::f32, c) : get(s.x.at<void>(t), s.x.dtype, c);
+    };
+    for (int64_t t = rows.begin; t < rows.end; ++t) {
+      for (int64_t i = 0; i < std::ssize(s.outs); ++i) {
+        for (int64_t c = 0; c < d; ++c) {
+          const double added = s.added.empty() ? 0.0 : *s.added[i].at<const float>(t, c);
+          const double m = *s.mix.at<const float>(i, c) + added;
+          put(s.outs[i].at<void>(t), s.outs[i].dtype, c, x(t, c) + (x(t - 1, c) - x(t, c)) * m);
+        }
+      }
+    }
+    for (int64_t c = 0; c < d; ++c) put(rows.to, DType::f32, c, x(rows.end - 1, c));
+  }
+}
+
+void blend(const Tensor& x, const Tensor& y, const Tensor& gates) {
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    for (int64_t i = 0; i < x.shape[1]; ++i) {
+      float& value = *x.at<float>(t, i);
+      const double between = static_cast<double>(*y.at<const float>(t, i)) - value;
+      value = static_cast<float>(value + between * sigmoid(*gates.at<const float>(t, i)));
+    }
+  }
+}
+
+namespace {
+
+/// Values of a head in a row [n_head * d], or in a weight.
+std::vector<double> head_values(const Tensor& t, int64_t row, int64_t h, int64_t d) {
+  const float* const from = (t.rank == 2 ? t.at<const float>(row) : t.at<const float>(0)) + h * d;
+  return {from, from + d};
+}
+
+/// S^T x of S [d, d].
+std::vector<double> read_state(const std::vector<double>& s, const std::vector<double>& x) {
+  const auto d = std::ssize(x);
+  std::vector<double> out(d);
+  for (int64_t i = 0; i < d; ++i) {
+    for (int64_t j = 0; j < d; ++j) out[j] += s[i * d + j] * x[i];
+  }
+  return out;
+}
+
+/// s += x y^T
+void add_outer(const std::vector<double>& x, const std::vector<double>& y, std::vector<double>& s) {
+  const auto d = std::ssize(x);
+  for (int64_t i = 0; i < d; ++i) {
+    for (int64_t j = 0; j < d; ++j) s[i * d + j] += x[i] * y[j];
+  }
+}
+
+/// Row t of head h: what comes out; s is the head's state.
+std::vector<double> apply_wkv(const Wkv& w, int64_t h, int64_t t, std::vector<double>& s) {
+  const int64_t d = w.d();
+  const std::vector<double> r = head_values(w.r, t, h, d),
+                            v = head_values(w.v, t, w.key_head(h), d);
+  std::vector<double> k = head_values(w.k, t, w.key_head(h), d),
+                      decay = head_values(w.decay, t, h, d);
+  for (double& x : decay) {
+    x = std::exp(w.rule == WkvRule::rwkv7 ? -std::exp(-0.5) * sigmoid(x) : -std::exp(x));
+  }
+  const auto forget = [&] {
+    for (int64_t i = 0; i < d * d; ++i) s[i] *= decay[i / d];
+  };
+  if (w.rule == WkvRule::rwkv6) {
+    const std::vector<double> bonus = head_values(w.bonus, 0, h, d);
+    std::vector<double> shown = s, now = k;
+    for (int64_t i = 0; i < d; ++i) now[i] *= bonus[i];
+    add_outer(now, v, shown);
+    forget();
+    add_outer(k, v, s);
+    return read_state(shown, r);
+  }
+  if (w.rule == WkvRule::gated) {
+    for (int64_t i = 0; i < d; ++i) k[i] *= 1.0 - decay[i];
+    forget();
+    add_outer(k, v, s);
+    std::vector<double> out = read_state(s, r);
+    for (double& x : out) x /= std::sqrt(static_cast<double>(d));
+    return out;
+  }
+  const std::vector<double> rate = head_values(w.rate, t, h, d),
+                            bonus = head_values(w.bonus, 0, h, d);
+  const std::vector<double> replacement = head_values(w.replacement, 0, h, d);
+  std::vector<double> z = head_values(w.removal, 0, h, d), removed = z;
+  for (int64_t i = 0; i < d; ++i) z[i] *= k[i];
+  const double length = std::max<double>(std::sqrt(dot(z, z)), kLeastKeyLength);
+  double share = 0.0;
+  for (int64_t i = 0; i < d; ++i) {
+    const double a = sigmoid(rate[i]);
+    z[i] /= length;
+    removed[i] = -a * z[i];
+    k[i] *= 1.0 + (a - 1.0) * replacement[i];
+    share += bonus[i] * k[i] * r[i];
+  }
+  const std::vector<double> held = read_state(s, z);
+  forget();
+  add_outer(removed, held, s);
+  add_outer(k, v, s);
+  *w.shares.at<float>(t, h) = static_cast<float>(share);
+  return read_state(s, r);
+}
+
+}  // namespace
+
+void wkv(const Wkv& w) {
+  const int64_t d = w.d(), n = d * d;
+  for (const SequenceRows& rows : w.sequences) {
+    for (int64_t h = 0; h < w.n_head(); ++h) {
+      const float* const from = static_cast<const float*>(rows.from) + h * n;
+      std::vector<double> s(from, from + n);
+      for (int64_t t = rows.begin; t < rows.end; ++t) {
+        const std::vector<double> out = apply_wkv(w, h, t, s);
+        for (int64_t j = 0; j < d; ++j) *w.out.at<float>(t, h, j) = static_cast<float>(out[j]);
+      }
+      for (int64_t i = 0; i < n; ++i) put(rows.to, DType::f32, h * n + i, s[i]);
     }
   }
 }

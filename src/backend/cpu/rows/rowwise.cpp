@@ -187,7 +187,7 @@ HWY_INLINE VF exact_gelu(F32 d, VF x) {
   return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(x, tail), hn::Neg(tail));
 }
 
-// Every activation but the sigmoid itself, gelu, softplus, relu and relu_squared is x sigmoid(s): s
+// Every activation that has no line of its own, but the sigmoid itself, is x sigmoid(s): s
 // = x for silu, kClampedAlpha x for clamped_swiglu (where x is limited first), and for gelu_tanh s
 // = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y).
 template <Activation activation>
@@ -203,6 +203,8 @@ HWY_INLINE VF activated(F32 d, VF x) {
     return hn::Add(positive, hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(x)))));
   }
   if constexpr (activation == Activation::gelu) return exact_gelu(d, x);
+  if constexpr (activation == Activation::tanh) return hn::Tanh(d, x);
+  if constexpr (activation == Activation::identity) return x;
   VF s = x;
   if constexpr (activation == Activation::gelu_tanh) {
     const VF cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), hn::Set(d, 1.0f));
@@ -291,6 +293,12 @@ void relu_row(const void* x, const void* factor, DType from, int64_t n, void* ou
 void softplus_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
   activate_row<Activation::softplus>(x, factor, from, n, out, to);
 }
+void tanh_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::tanh>(x, factor, from, n, out, to);
+}
+void identity_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::identity>(x, factor, from, n, out, to);
+}
 
 struct XieluNumbers {
   float alpha_p, alpha_n, beta, eps;
@@ -348,6 +356,8 @@ HWY_EXPORT(sigmoid_row);
 HWY_EXPORT(relu_squared_row);
 HWY_EXPORT(relu_row);
 HWY_EXPORT(softplus_row);
+HWY_EXPORT(tanh_row);
+HWY_EXPORT(identity_row);
 HWY_EXPORT(xielu_row);
 
 namespace {
@@ -370,6 +380,10 @@ auto row_of(Activation activation) {
       return HWY_DYNAMIC_DISPATCH(relu_row);
     case Activation::softplus:
       return HWY_DYNAMIC_DISPATCH(softplus_row);
+    case Activation::tanh:
+      return HWY_DYNAMIC_DISPATCH(tanh_row);
+    case Activation::identity:
+      return HWY_DYNAMIC_DISPATCH(identity_row);
   }
   SNAPKV_CHECK(false);
 }
@@ -440,11 +454,13 @@ void layer_norm(const CpuContext& ctx, const Tensor& x, const Tensor& weight, co
                 float eps, const Tensor& out) {
   const int64_t n = x.shape[0], d = x.shape[1], n_weights = weight.numel() / d;
   const auto row = HWY_DYNAMIC_DISPATCH(layer_norm_row_to);
+  const int64_t n_biases = bias ? bias.numel() / d : 1;
   const float* w = static_cast<const float*>(weight.data);
   const float* b = static_cast<const float*>(bias.data);
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
   for (int64_t t = 0; t < n; ++t) {
-    row(x.at<const float>(t), w + t % n_weights * d, b, eps, d, out.at<void>(t), out.dtype);
+    row(x.at<const float>(t), w + t % n_weights * d, b != nullptr ? b + t % n_biases * d : nullptr,
+        eps, d, out.at<void>(t), out.dtype);
   }
 }
 
