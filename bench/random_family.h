@@ -121,6 +121,22 @@ struct RandomFamily {
     std::vector<int64_t> expert_layers = {};
   };
   Mamba mamba = {};
+  /// Mixers of RWKV in all layers.
+  struct Rwkv {
+    int version = 0;  // 6 or 7; 0: no such layers
+    int64_t head_dim = 0;
+    int64_t decay_rank = 0;
+    int64_t mix_rank = 0;                                  // of 6
+    int64_t rate_rank = 0, value_rank = 0, gate_rank = 0;  // of 7; gate_rank 0: no gates
+    bool in_qwen = false;       // gated networks and RMS norms, and 6 is gated linear attention
+    bool normed = true;         // time_mix_ln
+    int64_t n_head_kv = 0;      // of 6 in Qwen; 0: as many as heads
+    bool qkv_bias = false;      // the same
+    bool mixes_apart = false;   // a tensor for each mix of 6
+    int64_t rescale_every = 0;  // of 6
+    int64_t n_lerp = 0;         // mixes in time_mix_lerp_fused of 7; 0: as many as there are inputs
+  };
+  Rwkv rwkv = {};
   /// Multi-head latent attention in all layers, or in those without Kimi Delta Attention. n_rot is
   /// the part of a key that all heads share; head_dim says nothing then.
   struct Latent {

@@ -130,6 +130,26 @@ void add_mamba_keys(GgufHeader& meta, const RandomModelShape& s) {
   meta.array(key("attention.head_count_kv"), 5, heads);
 }
 
+void add_rwkv_keys(GgufHeader& meta, const RandomModelShape& s) {
+  const RandomFamily::Rwkv& r = s.family.rwkv;
+  const auto key = [&](std::string_view name) {
+    return s.family.architecture + "." + std::string(name);
+  };
+  meta.u32(key("wkv.head_size"), r.head_dim);
+  meta.u32(key("token_shift_count"), r.in_qwen ? 1 : 2);
+  meta.u32(key("attention.head_count_kv"), r.n_head_kv);
+  if (r.version == 6) {
+    meta.u32(key("time_mix_extra_dim"), r.mix_rank);
+    meta.u32(key("time_decay_extra_dim"), r.decay_rank);
+    if (r.rescale_every > 0) meta.u32(key("rescale_every_n_layers"), r.rescale_every);
+    return;
+  }
+  meta.u32(key("attention.decay_lora_rank"), r.decay_rank);
+  meta.u32(key("attention.iclr_lora_rank"), r.rate_rank);
+  meta.u32(key("attention.value_residual_mix_lora_rank"), r.value_rank);
+  if (r.gate_rank > 0) meta.u32(key("attention.gate_lora_rank"), r.gate_rank);
+}
+
 void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
   const RandomFamily& f = s.family;
   const RandomFamily::Latent& l = f.latent;
@@ -279,6 +299,8 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     add_mamba2_keys(meta, s);
   } else if (f.mamba.n_channel > 0) {
     add_mamba_keys(meta, s);
+  } else if (f.rwkv.version > 0) {
+    add_rwkv_keys(meta, s);
   } else if (f.latent.rank == 0 && !gemma4 && !sized) {
     meta.u32(key("attention.head_count_kv"), s.n_head_kv);
   }
@@ -326,9 +348,10 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   int64_t offset = 0;
   for (const TensorPlan& t : plan) {
     tensors.string(t.name);
-    tensors.number(uint32_t{t.is_vector ? 1u : t.n_outer > 0 ? 3u : 2u});
+    tensors.number(uint32_t{t.is_vector ? 1u : t.n_outer == 0 ? 2u : t.is_spread ? 4u : 3u});
     tensors.number(static_cast<uint64_t>(t.n_cols));  // the file's order: fastest first
     if (!t.is_vector) tensors.number(static_cast<uint64_t>(t.n_rows));
+    if (t.is_spread) tensors.number(uint64_t{1});
     if (t.n_outer > 0) tensors.number(static_cast<uint64_t>(t.n_outer));
     tensors.number(dtype_info(t.dtype).ggml_type);
     tensors.number(static_cast<uint64_t>(offset));

@@ -120,6 +120,20 @@ RandomFamily mamba(int64_t n_layer, int64_t n_embd) {
                     .alone = true}};
 }
 
+RandomFamily rwkv7() {
+  return {.architecture = "rwkv7",
+          .layer_norm = true,
+          .norm_bias = true,
+          .own_output = true,
+          .embedding_norm = true,
+          .rwkv = {.version = 7,
+                   .head_dim = 64,
+                   .decay_rank = 96,
+                   .rate_rank = 96,
+                   .value_rank = 64,
+                   .gate_rank = 256}};
+}
+
 RandomFamily falcon_h1() {
   return {.architecture = "falcon-h1",
           .own_output = true,
@@ -189,6 +203,7 @@ const std::vector<NamedShape>& shapes() {
       {"qwen35moe-35b", {2048, 40, 16, 2, 256, 512, 248320, 1e7, qwen35moe()}},
       {"qwen35-2b", {2048, 24, 8, 2, 256, 6144, 151936, 1e7, qwen35(16)}},
       {"mamba-1.4b", {2048, 48, 32, 32, 64, 2048, 50280, 1e4, mamba(48, 2048)}},
+      {"rwkv7-1.5b", {2048, 24, 32, 32, 64, 8192, 65536, 1e4, rwkv7()}},
       {"granite4-1b", {1536, 40, 12, 4, 128, 4096, 100352, 1e4, granite4_1b()}},
       {"falcon-h1-1.5b", {2048, 24, 8, 2, 128, 4096, 65536, 1e11, falcon_h1()}},
       // V2-Lite's, fewer layers

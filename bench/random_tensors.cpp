@@ -52,6 +52,11 @@ class Planner {
     if (f_.second_norm) norm(blk + "attn_norm_2");
     if (f_.mamba2.parts_apart) return add_part(blk, il, g);
     if (f_.mamba.alone) return add_mamba(blk, g);
+    if (f_.rwkv.version > 0) {
+      norm(blk + (f_.rwkv.in_qwen ? "ffn_norm" : "attn_norm_2"));
+      f_.rwkv.version == 6 ? add_rwkv6(blk, g) : add_rwkv7(blk, il, g);
+      return f_.rwkv.in_qwen ? add_ffn(blk, il, g) : add_channel_mix(blk, g);
+    }
     if (f_.bare_ffn_norm) {
       add({blk + "ffn_norm", DType::f32, 1, s_.n_embd, true, 1.0f,
            o_.gains ? g.norm : o_.norm_stddev});
@@ -116,7 +121,8 @@ class Planner {
   }
 
   void add_gemma4_tables(const RandomGains& g) {
-    add({"rope_freqs.weight", DType::f32, 1, n_rot_ / 2, true, 0.0f, 0.0f, 2.0f, 0, n_rot_ / 8});
+    add({"rope_freqs.weight", DType::f32, 1, n_rot_ / 2, true, 0.0f, 0.0f, 2.0f, 0, false,
+         n_rot_ / 8});
     add_layer_input_tables(f_.gemma4.n_layer_input, g);
   }
 
@@ -243,6 +249,84 @@ class Planner {
       add({blk + "ssm_d", DType::f32, 1, n, true, skip, skip / 2});
     }
     matrix(blk + "ssm_out", s_.n_embd, n, g.attention_output);
+  }
+
+  /// n values around `mean`; files of other models have no such spread.
+  void values(const std::string& name, int64_t n, float mean, float stddev) {
+    add({name + ".weight", DType::f32, 1, n, true, mean, o_.gains ? stddev : 0.25f * stddev});
+  }
+  void mixes(const std::string& name, int64_t n) {
+    add({name + ".weight", DType::f32, 1, s_.n_embd, false, 0.5f, o_.gains ? 0.3f : 0.2f, 0.0f, n,
+         true});
+  }
+  /// Files have these in f32 or f16, whatever the type of the others.
+  void low_rank(const std::string& name, int64_t rank, float down, float up) {
+    const DType type = block_size(o_.dtype) > 1 ? DType::f16 : o_.dtype;
+    matrix(name + "1", rank, s_.n_embd, down, false, type);
+    matrix(name + "2", s_.n_embd, rank, up, false, type);
+  }
+
+  void add_rwkv7(const std::string& blk, int64_t il, const RandomGains& g) {
+    const RandomFamily::Rwkv& r = f_.rwkv;
+    const int64_t n = s_.n_embd;
+    const bool gated = r.gate_rank > 0;
+    mixes(blk + "time_mix_lerp_fused", r.n_lerp > 0 ? r.n_lerp : gated ? 6 : 5);
+    for (const char* name : {"time_mix_receptance", "time_mix_key", "time_mix_value"}) {
+      matrix(blk + name, n, n, g.qkv);
+    }
+    values(blk + "time_mix_w0", n, -1.0f, 1.5f);
+    low_rank(blk + "time_mix_w", r.decay_rank, 1.0f, 2.0f);
+    values(blk + "time_mix_a0", n, 0.0f, 1.0f);
+    low_rank(blk + "time_mix_a", r.rate_rank, 1.0f, 1.5f);
+    values(blk + "time_mix_v0", n, 0.0f, 1.0f);
+    // those of the first layer, which nothing uses, are as wide as the rates' in files
+    low_rank(blk + "time_mix_v", il == 0 ? r.rate_rank : r.value_rank, 1.0f, 1.5f);
+    if (gated) low_rank(blk + "time_mix_g", r.gate_rank, 1.0f, 2.5f);
+    values(blk + "time_mix_k_k", n, 0.9f, 0.4f);
+    values(blk + "time_mix_k_a", n, 1.0f, 0.3f);
+    values(blk + "time_mix_r_k", n, 0.0f, 0.3f);
+    if (r.normed) {
+      values(blk + "time_mix_ln", n, 1.0f, g.norm);
+      bias(blk + "time_mix_ln", n);
+    }
+    matrix(blk + "time_mix_output", n, n, g.attention_output);
+  }
+
+  void add_rwkv6(const std::string& blk, const RandomGains& g) {
+    const RandomFamily::Rwkv& r = f_.rwkv;
+    const int64_t n = s_.n_embd, n_kv = r.n_head_kv > 0 ? r.n_head_kv * r.head_dim : n;
+    values(blk + "time_mix_lerp_x", n, 0.5f, 0.3f);
+    if (r.mixes_apart) {
+      for (const char* name : {"w", "k", "v", "r", "g"}) {
+        values(blk + "time_mix_lerp_" + name, n, 0.5f, 0.3f);
+      }
+    } else {
+      mixes(blk + "time_mix_lerp_fused", 5);
+    }
+    matrix(blk + "time_mix_w1", 5 * r.mix_rank, n, 1.0f, false, DType::f32);
+    matrix(blk + "time_mix_w2", n, r.mix_rank, 0.6f, false, DType::f32, 5);
+    matrix(blk + "time_mix_receptance", n, n, g.qkv, r.qkv_bias);
+    matrix(blk + "time_mix_key", n_kv, n, g.qkv, r.qkv_bias);
+    matrix(blk + "time_mix_value", n_kv, n, g.qkv, r.qkv_bias);
+    matrix(blk + "time_mix_gate", n, n, g.qkv);
+    values(blk + "time_mix_decay", n, -1.5f, 1.5f);
+    low_rank(blk + "time_mix_decay_w", r.decay_rank, 1.0f, 1.0f);
+    if (!r.in_qwen) {
+      add({blk + "time_mix_first.weight", DType::f32, n / r.head_dim, r.head_dim, false, 0.5f,
+           0.5f});
+      values(blk + "time_mix_ln", n, 1.0f, g.norm);
+      bias(blk + "time_mix_ln", n);
+    }
+    matrix(blk + "time_mix_output", n, n, g.attention_output);
+  }
+
+  void add_channel_mix(const std::string& blk, const RandomGains& g) {
+    values(blk + "channel_mix_lerp_k", s_.n_embd, 0.5f, 0.3f);
+    matrix(blk + "channel_mix_key", s_.n_ff, s_.n_embd, g.ffn);
+    matrix(blk + "channel_mix_value", s_.n_embd, s_.n_ff, g.ffn);
+    if (f_.rwkv.version != 6) return;
+    values(blk + "channel_mix_lerp_r", s_.n_embd, 0.5f, 0.3f);
+    matrix(blk + "channel_mix_receptance", s_.n_embd, s_.n_embd, g.ffn);
   }
 
   void add_draft_layer(const std::string& blk, const RandomGains& g) {

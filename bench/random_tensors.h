@@ -19,9 +19,10 @@ struct TensorPlan {
   int64_t n_cols;
   bool is_vector;
   float mean, stddev;
-  float last = 0;       // > 0: not random, but from 1 to this
-  int64_t n_outer = 0;  // > 0: so many matrices in one tensor
-  int64_t n_first = 0;  // > 0: with `last`, only so many values; the others are huge
+  float last = 0;          // > 0: not random, but from 1 to this
+  int64_t n_outer = 0;     // > 0: so many matrices in one tensor
+  bool is_spread = false;  // with n_outer: whether another dimension of 1 lies before that one
+  int64_t n_first = 0;     // > 0: with `last`, only so many values; the others are huge
 
   int64_t n_all_rows() const { return std::max<int64_t>(n_outer, 1) * n_rows; }
   int64_t bytes() const { return n_all_rows() * row_bytes(dtype, n_cols); }

@@ -38,6 +38,8 @@ struct ModelConfig {
   int64_t n_positions = 0;    // positions with a learned vector; 0: positions are not learned
   int64_t n_layer_input = 0;  // .embedding_length_per_layer_input; 0: none
   int64_t n_streams = 1;      // residual streams of a token, each n_embd wide (blocks/altup.h)
+  /// Whether layers mix the first one's values into theirs: hidden states carry these too.
+  bool first_values = false;
   Activation activation = Activation::silu;  // Family::activation, or .hidden_activation
   bool parallel = false;                     // Family::parallel, parallel_if_flagged
   NormKind norm = NormKind::rms;             // Family::norm, norm_by_epsilon
@@ -51,7 +53,7 @@ struct ModelConfig {
   QueryTemperature temperature;
 
   /// Values of a token's hidden state between two layers.
-  int64_t n_hidden() const { return n_streams * n_embd; }
+  int64_t n_hidden() const { return (n_streams + (first_values ? 1 : 0)) * n_embd; }
 };
 
 /// The heads of a layer's attention.

@@ -24,6 +24,10 @@ class Decoder final : public Architecture {
                   : ActivationTensor()),
         positions_(config().n_positions > 0 ? activations_.add("branch", config().n_embd)
                                             : ActivationTensor()),
+        stream_(config().first_values ? activations_.add("stream", config().n_embd)
+                                      : ActivationTensor()),
+        values_(config().first_values ? activations_.add("first values", config().n_embd)
+                                      : ActivationTensor()),
         weights_(load_decoder_weights(file, context_, owned_)) {
     rotations_.add(file, spec_, weights_.rope_factors, weights_.rope_factors_long);
     find_kinds();
@@ -36,7 +40,9 @@ class Decoder final : public Architecture {
   void embed(std::span<const int32_t> tokens, const LayerPass& pass) const override {
     Backend& backend = *pass.backend;
     const AltUpEnds* const altup = weights_.altup.get();
-    const Tensor x = altup != nullptr ? altup->embeddings(pass) : pass.x;
+    const Tensor x = altup != nullptr ? altup->embeddings(pass)
+                     : stream_        ? pass.buffers->get(stream_, pass.x.shape[0])
+                                      : pass.x;
     ops::embed(backend, weights_.token_embd.w, tokens, x);
     scale(backend, x, config().embedding_scale);
     if (weights_.position_embd) {
@@ -46,32 +52,16 @@ class Decoder final : public Architecture {
     }
     if (weights_.embedding_norm) normalize(backend, spec_, weights_.embedding_norm, x, x);
     if (altup != nullptr) altup->begin(x, pass);
+    if (stream_) {  // the first layer writes the values
+      const Tensor parts[] = {x, x};
+      ops::join(backend, parts, pass.x);
+    }
   }
 
   void layer(int il, const LayerPass& pass) const override {
     const DecoderLayer& w = weights_.layers[il];
     if (w.altup != nullptr) return layer_of_streams(w, pass);
-    const int64_t n = pass.x.shape[0], n_out = pass.n_out;
-    Tensor normed, side;
-    if (w.is_side_norm && n_out > 0) {
-      side = pass.buffers->get(side_, n_out);
-      normalize(*pass.backend, spec_, w.ffn_norm, pass.x.slice(n - n_out, n), side);
-    }
-    if (w.ffn != nullptr && n_out > 0) w.ffn->begin(pass.x.slice(n - n_out, n), pass);
-    if (w.mixer != nullptr) {
-      normed = normalized(w.attn_norm, pass.x, pass);
-      w.mixer->run(normed, pass);
-    }
-    if (n_out == 0 || w.ffn == nullptr) return;
-    const Tensor x = pass.x.slice(n - n_out, n);
-    const bool parallel =
-        family_.parallel || (!w.ffn_norm && family_.ffn_norm == Presence::optional);
-    if (!w.is_side_norm) {
-      side = parallel ? normed.slice(n - n_out, n) : normalized(w.ffn_norm, x, pass);
-    }
-    w.ffn->run(side, x, pass);
-    if (w.input != nullptr) w.input->run(x, pass);
-    scale(*pass.backend, x, w.scale);
+    config().first_values ? layer_with_values(w, pass) : plain_layer(w, pass);
   }
 
   void output(Backend& backend, const Tensor& x, ActivationBuffer& buffers,
@@ -79,9 +69,7 @@ class Decoder final : public Architecture {
     const int64_t n = x.shape[0];
     buffers.ensure(backend, activations_, n, DType::f32);
     const Tensor normed = buffers.get(normed_, n);
-    const AltUpEnds* const altup = weights_.altup.get();
-    normalize(backend, spec_, weights_.output_norm,
-              altup != nullptr ? altup->end(backend, x, buffers) : x, normed);
+    normalize(backend, spec_, weights_.output_norm, last_stream(backend, x, buffers), normed);
     const Projection head{weights_.output.w, weights_.output.bias, logits};
     ops::project(backend, normed, {&head, 1});
     scale(backend, logits, config().logit_scale);
@@ -123,6 +111,67 @@ class Decoder final : public Architecture {
  private:
   /// Whether the layer's matrices include those that make the streams of embeddings.
   bool has_begin(int64_t il) const { return il == 0 && weights_.altup != nullptr; }
+
+  void plain_layer(const DecoderLayer& w, const LayerPass& pass) const {
+    const int64_t n = pass.x.shape[0], n_out = pass.n_out;
+    Tensor normed, side;
+    if (w.is_side_norm && n_out > 0) {
+      side = pass.buffers->get(side_, n_out);
+      normalize(*pass.backend, spec_, w.ffn_norm, pass.x.slice(n - n_out, n), side);
+    }
+    if (w.ffn != nullptr && n_out > 0) w.ffn->begin(pass.x.slice(n - n_out, n), pass);
+    if (w.mixer != nullptr) {
+      normed = normalized(w.attn_norm, pass.x, pass);
+      if (w.ffn != nullptr && w.ffn->shifts_tokens()) return shifted_layer(w, normed, pass);
+      w.mixer->run(normed, pass);
+    }
+    if (n_out == 0 || w.ffn == nullptr) return;
+    const Tensor x = pass.x.slice(n - n_out, n);
+    const bool parallel =
+        family_.parallel || (!w.ffn_norm && family_.ffn_norm == Presence::optional);
+    if (!w.is_side_norm) {
+      side = parallel ? normed.slice(n - n_out, n) : normalized(w.ffn_norm, x, pass);
+    }
+    w.ffn->run(side, x, pass);
+    if (w.input != nullptr) w.input->run(x, pass);
+    scale(*pass.backend, x, w.scale);
+  }
+
+  // The network sees the tokens before those whose output is wanted, so the mixer computes them
+  // too.
+  void shifted_layer(const DecoderLayer& w, const Tensor& normed, const LayerPass& pass) const {
+    const int64_t n = pass.x.shape[0];
+    LayerPass all = pass;
+    all.n_out = n;
+    w.mixer->run(normed, all);
+    const Tensor x = pass.x.slice(n - pass.n_out, n);
+    w.ffn->run(normalized(w.ffn_norm, pass.x, pass), x, pass);
+    scale(*pass.backend, x, w.scale);
+  }
+
+  // Hidden states are the residual stream and the first layer's values, side by side.
+  void layer_with_values(const DecoderLayer& w, const LayerPass& pass) const {
+    const int64_t n = pass.x.shape[0], n_out = pass.n_out;
+    LayerPass inner = pass;
+    inner.x = pass.buffers->get(stream_, n);
+    inner.first_values = pass.buffers->get(values_, n);
+    const Tensor parts[] = {inner.x, inner.first_values};
+    ops::split(*pass.backend, pass.x, parts);
+    plain_layer(w, inner);
+    if (n_out == 0) return;
+    const Tensor last[] = {inner.x.slice(n - n_out, n), inner.first_values.slice(n - n_out, n)};
+    ops::join(*pass.backend, last, pass.x.slice(n - n_out, n));
+  }
+
+  /// What the output norm reads, [n, n_embd], of hidden states [n, n_hidden].
+  Tensor last_stream(Backend& backend, const Tensor& x, ActivationBuffer& buffers) const {
+    if (weights_.altup != nullptr) return weights_.altup->end(backend, x, buffers);
+    if (!stream_) return x;
+    const int64_t n = x.shape[0], n_embd = config().n_embd;
+    const Tensor stream = buffers.get(stream_, n);
+    ops::take_stream(backend, x.reshaped({n, 2, n_embd}), 0, {}, stream);
+    return stream;
+  }
 
   // The layer computes the first of the streams that it predicts, and then corrects all of them.
   void layer_of_streams(const DecoderLayer& w, const LayerPass& pass) const {
@@ -195,9 +244,10 @@ class Decoder final : public Architecture {
   const Family& family_;
   RotationTable rotations_;
   ActivationPlan activations_;
-  const ActivationTensor normed_;     // [n, n_embd], what both blocks read
-  const ActivationTensor side_;       // [n, n_embd], what networks beside attention read
-  const ActivationTensor positions_;  // [n, n_embd], where positions are learned
+  const ActivationTensor normed_;           // [n, n_embd], what both blocks read
+  const ActivationTensor side_;             // [n, n_embd], what networks beside attention read
+  const ActivationTensor positions_;        // [n, n_embd], where positions are learned
+  const ActivationTensor stream_, values_;  // [n, n_embd], parts of hidden states with first_values
   const BlockContext context_{spec_, rotations_, activations_};
   std::vector<Buffer> owned_;  // before the weights, which may lie in it
   const DecoderWeights weights_;

@@ -103,6 +103,7 @@ class DecoderLoader {
     if (before && !family_.parallel) {
       layer.ffn_norm = loader.norm(std::string(family_.ffn_norm_name), family_.ffn_norm);
     }
+    layer.scale = loader.layer().stream_scale;
     layer.is_side_norm = config_.parallel && layer.ffn_norm;
     layer.ffn = make_feed_forward(context_, loader);
     if (config_.n_streams > 1) layer.altup = std::make_unique<AltUpLayer>(context_, loader);

@@ -17,6 +17,7 @@
 #include "model/families/mixtures.h"
 #include "model/families/older.h"
 #include "model/families/qwen3_next.h"
+#include "model/families/rwkv.h"
 #include "model/family.h"
 
 namespace snapkv {
@@ -283,6 +284,38 @@ constexpr std::array kOthers = {
            .models = "Mamba 2, Codestral Mamba",
            .make_layers = make_mamba2_layers,
            .own_keys = kMamba2Keys},
+
+    Family{.name = "rwkv6",
+           .models = "RWKV 6 (Finch)",
+           .make_layers = make_rwkv6_layers,
+           .own_keys = kRwkvKeys,
+           .norm = NormKind::layer,
+           .norm_bias = Presence::required,
+           .ffn_norm_name = "attn_norm_2",
+           .embedding_norm = true,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "rwkv6qwen2",
+           .models = "QRWKV 6",
+           .make_layers = make_rwkv6qwen2_layers,
+           .own_keys = kRwkvKeys,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "rwkv7",
+           .models = "RWKV 7 (Goose)",
+           .make_layers = make_rwkv7_layers,
+           .own_keys = kRwkvKeys,
+           .norm = NormKind::layer,
+           .norm_bias = Presence::required,
+           .ffn_norm_name = "attn_norm_2",
+           .embedding_norm = true,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "arwkv7",
+           .models = "ARWKV 7",
+           .make_layers = make_arwkv7_layers,
+           .own_keys = kRwkvKeys,
+           .shared_output = SharedOutput::never},
 
     Family{.name = "granitehybrid",
            .models = "Granite 4, Bamba",

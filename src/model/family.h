@@ -34,6 +34,8 @@ enum class TokenMixerKind {
   mamba,        // a scan of a state for each channel, whose values decay at different paces
   mamba2,       // a scan of a state for each head, which each token lets decay and adds to
   mamba_heads,  // the same, where B, C and steps are made of the values, as in `mamba`
+  rwkv6,  // a matrix of each head, whose rows decay at their own paces; mixes tokens with the last
+  rwkv7,  // the same, which replaces what it holds for a key
   attention_and_mamba2,  // attention and `mamba2` side by side
   linear,                // nothing, and the layer has a matrix in place of attention
   none,                  // nothing: the layer is only a feed-forward network
@@ -44,6 +46,7 @@ enum class FeedForwardKind {
   dense,          // one network for all tokens
   experts,        // several networks, of which each token passes a few
   shared_expert,  // one more network beside these, which every token passes
+  channel_mix,    // a network that mixes each token with the one before it, which it remembers
 };
 
 /// Whether layers have experts: those from .leading_dense_block_count on.

@@ -32,6 +32,9 @@ struct LayerPass {
   /// [n, n_hidden] f32, residual stream, or several (blocks/altup.h); the last n_out rows are
   /// updated. Blocks get [n, n_embd].
   Tensor x;
+  /// [n, n_embd] f32: the first layer's values, which it writes, in models with
+  /// ModelConfig::first_values.
+  Tensor first_values;
   std::span<const int32_t> tokens;  // [n]
   std::span<const int32_t> pos;     // [n] true positions
   int64_t n_ctx = 0;                // context of the sessions: some models rotate by it

@@ -64,6 +64,21 @@ struct MambaSpec {
   float norm_eps = 0.0f;  // of norms without weights; 0: ModelConfig::norm_eps
 };
 
+/// Sizes of a mixer of RWKV (Wkv).
+struct RwkvSpec {
+  WkvRule rule = WkvRule::rwkv7;
+  int64_t n_head = 0, head_dim = 0;
+  int64_t n_head_kv = 0;   // of keys and values; divides n_head
+  int64_t decay_rank = 0;  // values of which all decays are made
+  int64_t mix_rank = 0;    // rwkv6: of which a token's mixes with the last one are made
+  // rwkv7
+  int64_t rate_rank = 0;   // values of which the rates at which keys are replaced are made
+  int64_t value_rank = 0;  // of which gates of the first layer's values are made
+  int64_t gate_rank = 0;   // of which gates of what comes out are made; 0: there are none
+
+  int64_t width() const { return n_head * head_dim; }
+};
+
 /// What results of a layer's matrices are multiplied by (muP, arXiv 2203.03466). All are 1 in files
 /// that have these factors in the matrices.
 struct LayerFactors {
@@ -150,16 +165,18 @@ struct LayerSpec {
   /// Whether the matrix of the queries also computes, after each head's query, a gate for what the
   /// head's attention gives (arXiv 2505.06708).
   bool output_gate = false;
-  int64_t conv_kernel = 0;  // of a short convolution: tokens that it sees, its own included
-  DeltaNetSpec delta_net;   // of linear attention
-  MambaSpec mamba;          // of a mixer of Mamba
-  Mamba2Spec mamba2;        // of a mixer of Mamba-2, by itself or beside attention
-  LayerFactors factors;     // those of queries, keys and values are in `scale` and attention_out
-  LatentSpec latent;        // of latent attention
-  int64_t laurel_rank = 0;  // of AltUpLayer, where tokens have several streams
-  StateShape state;         // what it remembers of a sequence
-  int source = -1;          // with state.shared: the earlier layer whose rows it reads
-  bool has_ffn = true;      // whether a feed-forward network follows
+  int64_t conv_kernel = 0;    // of a short convolution: tokens that it sees, its own included
+  DeltaNetSpec delta_net;     // of linear attention
+  MambaSpec mamba;            // of a mixer of Mamba
+  Mamba2Spec mamba2;          // of a mixer of Mamba-2, by itself or beside attention
+  RwkvSpec rwkv;              // of a mixer of RWKV
+  float stream_scale = 1.0f;  // of the residual stream after the layer
+  LayerFactors factors;       // those of queries, keys and values are in `scale` and attention_out
+  LatentSpec latent;          // of latent attention
+  int64_t laurel_rank = 0;    // of AltUpLayer, where tokens have several streams
+  StateShape state;           // what it remembers of a sequence
+  int source = -1;            // with state.shared: the earlier layer whose rows it reads
+  bool has_ffn = true;        // whether a feed-forward network follows
   std::vector<FeedForwardPart> ffn;  // whose results are added; the first is the main one
 
   /// Number of rows that a query at position n_tokens - 1 sees.

@@ -147,7 +147,7 @@ TEST_P(CudaFamily, ComputesWhatTheCpuComputes) {
 // them.
 TEST_F(CudaSession, APromptGoesOnFromAPrefixOfAHybrid) {
   for (const char* name :
-       {"lfm2", "nemotron_h", "falcon-h1", "kimi-linear", "jamba-moe", "mamba"}) {
+       {"lfm2", "nemotron_h", "falcon-h1", "kimi-linear", "jamba-moe", "mamba", "rwkv7", "rwkv6"}) {
     SCOPED_TRACE(name);
     const SessionOptions options = options_of("full", DType::f32);
     const auto cpu_model = load_model(name), gpu_model = load_model(name, Compute::f32, 1, "cuda");

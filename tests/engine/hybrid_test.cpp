@@ -338,7 +338,9 @@ TEST_P(WithoutRowsTest, MarksAreSetAtTheEndsOfMessagesAndInLongTexts) {
   EXPECT_EQ(prefix->last_cut(2699), 2700 - 2048);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, WithoutRowsTest, testing::Values("mamba", "mamba2"),
+INSTANTIATE_TEST_SUITE_P(Models, WithoutRowsTest,
+                         testing::Values("mamba", "mamba2", "rwkv7", "arwkv7", "rwkv6",
+                                         "rwkv6qwen2"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace hybrid_tests

@@ -72,7 +72,8 @@ void add_kept(const LayerSpec& layer, Found& found) {
   }
   if (state.n_recurrent == 0 || state.shared) return;
   const bool is_linear =
-      layer.mixer == TokenMixerKind::delta_net || layer.mixer == TokenMixerKind::kimi_delta;
+      layer.mixer == TokenMixerKind::delta_net || layer.mixer == TokenMixerKind::kimi_delta ||
+      layer.mixer == TokenMixerKind::rwkv6 || layer.mixer == TokenMixerKind::rwkv7;
   found.kept[layer.mixer == TokenMixerKind::short_conv ? kConvolution
              : is_linear                               ? kMatrices
                                                        : kScan] = true;

@@ -129,7 +129,7 @@ TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
   } cases[] = {{"llama", "expert_shared_count", 8, "experts that every token passes"},
                {"glm-dsa", "attention.kv_lora_rank", 512, "multi-head latent attention"},
                {"rwkv6", "ssm.state_size", 16, "recurrent"},
-               {"rwkv7", "wkv.head_size", 64, "recurrent"},
+               {"rwkv8", "wkv.head_size", 64, "recurrent"},
                {"gemma3", "attention.shared_kv_layers", 15, "share keys and values"}};
   for (const auto& c : cases) {
     TinyFile file;
@@ -281,7 +281,10 @@ bool may_be_missing(const Family& f, const std::string& name) {
   if (has("attn_gate")) return f.attention_gate == AttentionGate::heads_if_there;
   if (has("attn_sinks")) return f.layer_sinks == Presence::optional;
   if (has("exp_probs_b")) return f.choice_bias == Presence::optional;
-  if (!name.ends_with(".bias")) return false;
+  for (const char* part : {"blk.0.time_mix_v0", "blk.0.time_mix_v1", "blk.0.time_mix_v2"}) {
+    if (has(part)) return true;  // nothing uses them in the first layer
+  }
+  if (!name.ends_with(".bias") || has("time_mix_ln")) return false;
   if (has("norm")) return f.norm_bias == Presence::optional;
   if (has("ssm_dt")) return false;
   if (name == "output.bias") return f.logits_bias == Presence::optional;
@@ -306,6 +309,10 @@ std::string missed_instead(const RandomFamily& family, const std::string& name) 
   if (architecture == "grok" && name.ends_with("ffn_up.weight")) return "ffn_";
   if (name.ends_with("layer_output_norm.weight")) return "post_ffw_norm.";
   if (name.ends_with("ffn_gate_up_exps.weight")) return "ffn_gate_exps.";
+  // the first layer says whether there are gates, and each whether there are norms of heads
+  if (name == "blk.0.time_mix_g1.weight") return "blk.0.time_mix_g2.";
+  if (family.rwkv.in_qwen && name.ends_with("time_mix_ln.weight")) return "time_mix_ln.bias";
+  if (name.ends_with("time_mix_lerp_w.weight")) return "time_mix_lerp_fused.";
   if (name == "rope_factors_long.weight") return "rope_factors";
   if (name == "blk.0.ffn_norm.weight") return "ffn_norm";
   if (name == "blk.0.attn_norm_2.weight") return "attn_norm_2.";  // other layers have it

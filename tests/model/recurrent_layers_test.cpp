@@ -245,6 +245,102 @@ TEST(RecurrentLayers, SizesOfKimiLinearAreChecked) {
   }
 }
 
+TEST(RecurrentLayers, SizesOfRwkvAreChecked) {
+  const auto file = [](const std::string& architecture) {
+    TinyFile tiny = file_of(architecture);
+    const auto set = [&](const char* name, uint32_t value) {
+      tiny.set(architecture + "." + name, value);
+    };
+    set("wkv.head_size", 8);
+    set("attention.decay_lora_rank", 4);
+    set("attention.iclr_lora_rank", 4);
+    set("attention.value_residual_mix_lora_rank", 4);
+    set("attention.gate_lora_rank", 4);
+    set("time_mix_extra_dim", 4);
+    set("time_decay_extra_dim", 4);
+    set("token_shift_count", architecture == "rwkv6" || architecture == "rwkv7" ? 2 : 1);
+    tiny.metadata.erase(architecture + ".attention.head_count_kv");
+    tiny.tensors["output.weight"] = {259, 32};
+    return tiny;
+  };
+  const auto refused = [&](const std::string& architecture, const char* name, auto value,
+                           std::initializer_list<const char*> words) {
+    TinyFile changed = file(architecture);
+    changed.set(architecture + "." + name, value);
+    const std::string message = load_error(changed);
+    expect_mentions(message, {name});
+    expect_mentions(message, words);
+  };
+  for (const char* name : {"rwkv7", "arwkv7", "rwkv6", "rwkv6qwen2"}) {
+    SCOPED_TRACE(name);
+    refused(name, "wkv.head_size", uint32_t{0}, {"0"});
+    refused(name, "wkv.head_size", uint32_t{12}, {"head_size = 12", "embedding_length = 32"});
+    refused(name, "wkv.head_size", uint32_t{1025}, {"1025"});
+    refused(name, "token_shift_count", uint32_t{3}, {"is 3", "expected", name});
+    TinyFile without = file(name);
+    without.metadata.erase(std::string(name) + ".wkv.head_size");
+    expect_mentions(load_error(without), {"wkv.head_size", "missing"});
+  }
+  for (const char* name : {"rwkv7", "arwkv7"}) {
+    refused(name, "attention.decay_lora_rank", uint32_t{0}, {"0"});
+    refused(name, "attention.iclr_lora_rank", uint32_t{1 << 17}, {"131072"});
+    refused(name, "attention.value_residual_mix_lora_rank", uint32_t{0}, {"0"});
+    TinyFile gated = file(name);
+    gated.tensors["blk.0.time_mix_g1.weight"] = {4, 32};
+    gated.metadata.erase(std::string(name) + ".attention.gate_lora_rank");
+    expect_mentions(load_error(gated), {"attention.gate_lora_rank", "missing"});
+  }
+  for (const char* name : {"rwkv6", "rwkv6qwen2"}) {
+    refused(name, "time_mix_extra_dim", uint32_t{0}, {"0"});
+    refused(name, "time_decay_extra_dim", uint32_t{0}, {"0"});
+  }
+  refused("rwkv6qwen2", "attention.head_count_kv", uint32_t{3}, {"= 3", "number of heads, 4"});
+}
+
+TEST(RecurrentLayers, TensorsOfRwkv7AreChecked) {
+  const std::map<std::string, std::vector<int64_t>> mixer = {
+      {"time_mix_lerp_fused.weight", {5, 1, 1, 32}},
+      {"time_mix_receptance.weight", {32, 32}},
+      {"time_mix_key.weight", {32, 32}},
+      {"time_mix_value.weight", {32, 32}},
+      {"time_mix_w0.weight", {32}},
+      {"time_mix_w1.weight", {4, 32}},
+      {"time_mix_w2.weight", {32, 4}},
+      {"time_mix_a0.weight", {32}},
+      {"time_mix_a1.weight", {4, 32}},
+      {"time_mix_a2.weight", {32, 4}},
+      {"time_mix_k_k.weight", {32}},
+      {"time_mix_k_a.weight", {32}},
+      {"time_mix_r_k.weight", {32}},
+      {"time_mix_output.weight", {32, 32}}};
+  TinyFile whole = file_of("arwkv7");
+  whole.set("arwkv7.wkv.head_size", uint32_t{8});
+  for (const char* name : {"decay", "iclr", "value_residual_mix"}) {
+    whole.set(std::string("arwkv7.attention.") + name + "_lora_rank", uint32_t{4});
+  }
+  whole.tensors["output.weight"] = {259, 32};
+  for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output"}) {
+    whole.tensors.erase(std::string("blk.0.") + name + ".weight");
+  }
+  for (const auto& [name, shape] : mixer) whole.tensors["blk.0." + name] = shape;
+  const TempDir folder;
+  EXPECT_EQ(Model::load({.path = whole.write(folder)})->info().layers[0].n_head_kv, 0);
+  for (const auto& [name, shape] : mixer) {
+    TinyFile less = whole;
+    const std::string full = "blk.0." + name;
+    less.tensors.erase(full);
+    expect_mentions(load_error(less), {full.c_str(), "missing"});
+    TinyFile other = whole;
+    other.tensors[full].back() = 40;
+    expect_mentions(load_error(other), {full.c_str(), "shape"});
+  }
+  TinyFile half = whole;  // gates need both of their matrices
+  half.tensors["blk.0.time_mix_g1.weight"] = {4, 32};
+  half.tensors["blk.0.time_mix_lerp_fused.weight"] = {6, 1, 1, 32};
+  half.set("arwkv7.attention.gate_lora_rank", uint32_t{4});
+  expect_mentions(load_error(half), {"blk.0.time_mix_g2.weight", "missing"});
+}
+
 TEST(RecurrentLayers, FloorsOfDecaysAreChecked) {
   const auto refused = [](double floor, std::initializer_list<std::string_view> words) {
     FamilyModel m = *std::find_if(family_models().begin(), family_models().end(),

@@ -25,6 +25,8 @@ std::vector<FamilyModel> with_streams();
 std::vector<FamilyModel> with_mamba();
 /// Mixers of Mamba-2 in most layers.
 std::vector<FamilyModel> with_mamba2();
+/// RWKV.
+std::vector<FamilyModel> with_rwkv();
 /// The rows of src/model/families/mixtures.h, and Qwen 3 VL with experts.
 std::vector<FamilyModel> more_mixtures();
 

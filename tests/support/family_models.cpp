@@ -441,10 +441,11 @@ std::vector<FamilyModel> with_kimi_delta() {
 const std::vector<FamilyModel>& family_models() {
   static const std::vector<FamilyModel> models = [] {
     std::vector<FamilyModel> all;
-    for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), gemma4s(),
-                        olmos(), with_layer_norms(), with_short_convolutions(), with_delta_rules(),
-                        with_latent_attention(), with_kimi_delta(), with_mamba(), with_mamba2(),
-                        with_streams(), older_models(), more_dense_models(), more_mixtures()}) {
+    for (auto&& some :
+         {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), gemma4s(), olmos(),
+          with_layer_norms(), with_short_convolutions(), with_delta_rules(),
+          with_latent_attention(), with_kimi_delta(), with_mamba(), with_mamba2(), with_rwkv(),
+          with_streams(), older_models(), more_dense_models(), more_mixtures()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

@@ -56,6 +56,9 @@ class FeedForward : public Block {
     static_cast<void>(x);
     static_cast<void>(pass);
   }
+  /// Whether tokens are mixed with those before them. run() then reads all rows of pass.x, whose
+  /// last ones x is, and may be called without any of these.
+  virtual bool shifts_tokens() const { return false; }
   /// normed [n, n_embd], x [n, n_embd] f32: the rows of pass.x that are added to.
   virtual void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "model/blocks/attention.h"
+#include "model/blocks/channel_mix.h"
 #include "model/blocks/delta_net.h"
 #include "model/blocks/dense_ffn.h"
 #include "model/blocks/early_ffn.h"
@@ -16,6 +17,8 @@
 #include "model/blocks/mamba.h"
 #include "model/blocks/mamba2.h"
 #include "model/blocks/mamba_heads.h"
+#include "model/blocks/rwkv6.h"
+#include "model/blocks/rwkv7.h"
 #include "model/blocks/short_conv.h"
 #include "model/blocks/side_ffn.h"
 #include "model/blocks/side_mixer.h"
@@ -30,6 +33,8 @@ std::unique_ptr<FeedForward> make_part(const FeedForwardPart& part, const BlockC
     case FeedForwardKind::dense:
     case FeedForwardKind::shared_expert:
       return std::make_unique<DenseFfn>(part, context, loader);
+    case FeedForwardKind::channel_mix:
+      return std::make_unique<ChannelMix>(part, context, loader);
     case FeedForwardKind::experts:
       return std::make_unique<ExpertsFfn>(part, context, loader);
   }
@@ -56,6 +61,10 @@ std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerL
       return std::make_unique<Mamba2Mixer>(context, loader);
     case TokenMixerKind::mamba_heads:
       return std::make_unique<MambaHeadsMixer>(context, loader);
+    case TokenMixerKind::rwkv6:
+      return std::make_unique<Rwkv6Mixer>(context, loader);
+    case TokenMixerKind::rwkv7:
+      return std::make_unique<Rwkv7Mixer>(context, loader);
     case TokenMixerKind::attention_and_mamba2:
       return std::make_unique<SideMixer>(std::make_unique<Attention>(context, loader),
                                          std::make_unique<Mamba2Mixer>(context, loader));
