@@ -4,6 +4,7 @@
 #include "engine/core/model_impl.h"
 #include "engine/files/open_model.h"
 #include "snapkv/chat.h"
+#include "text/builtin_templates.h"
 
 namespace snapkv {
 namespace {
@@ -19,6 +20,11 @@ std::string token_text(const GgufFile& file, std::string_view key) {
   return utf8::with_replacements(tokens[id]);
 }
 
+/// A template, or that of the name which some files have in its place: RWKV's "rwkv-world".
+std::string template_of(const std::string& text) {
+  return std::string(find_builtin_template(text).value_or(text));
+}
+
 }  // namespace
 
 ModelChat chat_of(const GgufFile& file) {
@@ -27,9 +33,9 @@ ModelChat chat_of(const GgufFile& file) {
     if (!key.starts_with(kTemplateKey)) continue;
     const std::string_view rest = std::string_view(key).substr(kTemplateKey.size());
     if (rest.empty()) {
-      chat.templates["default"] = file.get_string(key);
+      chat.templates["default"] = template_of(file.get_string(key));
     } else if (rest[0] == '.') {
-      chat.templates[std::string(rest.substr(1))] = file.get_string(key);
+      chat.templates[std::string(rest.substr(1))] = template_of(file.get_string(key));
     }
   }
   chat.bos_token = token_text(file, "tokenizer.ggml.bos_token_id");

@@ -134,7 +134,8 @@ void read_special(const GgufFile& file, const VocabDefaults& defaults, Vocab& vo
                    .fim_mid = named("fim_mid"),
                    .fim_pad = named("fim_pad"),
                    .fim_rep = named("fim_rep"),
-                   .fim_sep = named("fim_sep")});
+                   .fim_sep = named("fim_sep"),
+                   .are_text = defaults.ends_are_text});
 }
 
 /// In Phi-3's tokenizer.json, special tokens take the white space after them. Its GGUF files do not
@@ -205,7 +206,11 @@ void Vocab::find_ends(NamedTokens named) {
         or_by_text(*this, named.fim_pad, kFimPadTexts),
         or_by_text(*this, named.fim_rep, kFimRepoTexts),
         or_by_text(*this, named.fim_sep, kFimFileTexts)}) {
-    mark_end(*this, id);
+    if (named.are_text && id >= 0) {
+      ends[id] = true;
+    } else {
+      mark_end(*this, id);
+    }
   }
   for (const std::string_view text : kVisibleTexts) {
     if (const int32_t id = find(text); id >= 0) visible[id] = true;

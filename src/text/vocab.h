@@ -45,7 +45,8 @@ struct VocabDefaults {
   bool add_eos = false;
   bool add_space_prefix = false;
   bool needs_scores = false;
-  bool needs_types = false;  // otherwise all tokens are normal where there are none
+  bool needs_types = false;    // otherwise all tokens are normal where there are none
+  bool ends_are_text = false;  // NamedTokens::are_text
 };
 
 /// Whether the white space to the left and right of a special token belongs to it and disappears
@@ -59,6 +60,8 @@ struct TokenStrip {
 struct NamedTokens {
   int32_t eot = -1, eom = -1;
   int32_t fim_pre = -1, fim_suf = -1, fim_mid = -1, fim_pad = -1, fim_rep = -1, fim_sep = -1;
+  /// Whether a token that ends an answer because of its id, not of its text, keeps its type.
+  bool are_text = false;
 };
 
 struct Vocab {

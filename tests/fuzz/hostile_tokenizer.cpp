@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "tests/fuzz/hostile_tokenizer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <set>
 
@@ -97,7 +99,7 @@ std::vector<std::byte> hostile_vocabulary(
 }
 
 bool use_hostile_vocabulary(std::span<const std::byte> bytes) {
-  constexpr std::string_view kKinds[] = {"llama", "gpt2", "gemma4"};
+  constexpr std::string_view kKinds[] = {"llama", "gpt2", "gemma4", "rwkv"};
   Reader in(bytes);
   const std::string_view kind = kKinds[in.byte() % std::size(kKinds)];
   const std::string_view pre = pre_name(in.byte());
@@ -115,12 +117,13 @@ bool use_hostile_vocabulary(std::span<const std::byte> bytes) {
     add(in.text(in.byte()), type);
   }
   for (uint8_t n = in.byte(); n > 0; --n) merges.push_back(in.text(in.byte()));
-  const bool byte_level = kind == "gpt2";
+  const bool byte_level = kind == "gpt2", escapes = kind == "rwkv";
   for (int byte = 0; (flags & 1) != 0 && byte < 256; ++byte) {
     std::string token = byte_level ? byte_alphabet::spellings()[static_cast<size_t>(byte)]
+                        : escapes  ? fmt::format("\\x{:02x}", byte)
                                    : byte_alphabet::hex_spelling(static_cast<uint8_t>(byte));
     if (std::find(tokens.begin(), tokens.end(), token) == tokens.end()) {
-      add(std::move(token), byte_level ? 1 : 6);
+      add(std::move(token), byte_level || escapes ? 1 : 6);
     }
   }
   GgufWriter writer;

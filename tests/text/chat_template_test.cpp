@@ -59,6 +59,10 @@ TEST(ModelChat, IsReadFromTheFilesMetadata) {
 }
 
 TEST(ModelChat, MayBeMissingOrWrong) {
+  GgufWriter named;  // as files of RWKV have it
+  named.add("general.architecture", "rwkv7").add("tokenizer.chat_template", "rwkv-world");
+  EXPECT_EQ(read_model_chat(write(named, "named.gguf")).templates.at("default"),
+            ChatTemplate::built_in("rwkv-world").source());
   const ModelChat chat = read_model_chat(write(GgufWriter(), "empty.gguf"));
   EXPECT_TRUE(chat.templates.empty());
   EXPECT_EQ(chat.bos_token + chat.eos_token, "");

@@ -46,8 +46,8 @@ std::vector<Bytes> vocabularies() {
       2, 0, 1, {{3, "<s>"}, {1, space}, {1, "ab"}, {1, "a"}, {1, "b"}, {1, "\n\n"}}, {"a b"},
       text));
   all.push_back(test::hostile_vocabulary(
-      3, 0, 4, {{3, "<pad>"}, {3, "</s>"}, {2, "<unk>"}, {1, space}, {1, "ab"}, {4, "<x>"}}, {},
-      text));
+      3, 0, 1, {{3, "<s>"}, {1, "\\n\\n"}, {1, "ab"}, {1, "aba"}, {1, "\\xc3\\xa9"}, {4, "<x>"}},
+      {}, text));
   return all;
 }
 
