@@ -203,6 +203,45 @@ HWY_INLINE void read_row(D d, const WkvToken& token, int64_t row, const V* s,
   }
 }
 
+/// Changes the state for a token, and with kReadsNext reads from it for the next one. held and
+/// value: of the columns; from, to: the state's rows, n_row values apart.
+template <bool kRemoves, bool kReadsNext, int kVectors, class D>
+HWY_INLINE void change_state(D d, const WkvToken& token, const WkvToken& next, int64_t n_row,
+                             const hn::Vec<D>* held, const hn::Vec<D>* value, const float* from,
+                             float* to, WkvReads<kVectors, D>& reads) {
+  using V = hn::Vec<D>;
+  const int64_t n_lanes = hn::Lanes(d);
+  const float *const w = token.w, *const k = token.k, *const m = token.m;
+  const float *const q = next.q, *const z = next.z;
+  V read_sum[kVectors], held_sum[kVectors];
+  for (int c = 0; c < kVectors; ++c) read_sum[c] = held_sum[c] = hn::Zero(d);
+  for (int64_t row = 0; row < n_row; ++row) {
+    const V decay = hn::Set(d, w[row]), key = hn::Set(d, k[row]);
+    V s[kVectors];
+    for (int c = 0; c < kVectors; ++c) {
+      s[c] = hn::Mul(decay, hn::LoadU(d, from + row * n_row + c * n_lanes));
+    }
+    for (int c = 0; c < kVectors; ++c) s[c] = hn::MulAdd(key, value[c], s[c]);
+    if constexpr (kRemoves) {
+      const V removed = hn::Set(d, m[row]);
+      for (int c = 0; c < kVectors; ++c) s[c] = hn::MulAdd(removed, held[c], s[c]);
+    }
+    for (int c = 0; c < kVectors; ++c) hn::StoreU(s[c], d, to + row * n_row + c * n_lanes);
+    if constexpr (kReadsNext) {
+      const V query = hn::Set(d, q[row]);
+      for (int c = 0; c < kVectors; ++c) read_sum[c] = hn::MulAdd(query, s[c], read_sum[c]);
+      if constexpr (kRemoves) {
+        const V removal = hn::Set(d, z[row]);
+        for (int c = 0; c < kVectors; ++c) held_sum[c] = hn::MulAdd(removal, s[c], held_sum[c]);
+      }
+    }
+  }
+  for (int c = 0; c < kVectors; ++c) {
+    reads.read[c] = read_sum[c];
+    reads.held[c] = held_sum[c];
+  }
+}
+
 /// Columns [0, kVectors * lanes) of `n` tokens of a head. v, out: of the first token, whose next
 /// ones are v_stride and out_stride values away; from, to: the state's rows, n_row values apart.
 template <bool kRemoves, int kVectors, class D>
@@ -220,8 +259,6 @@ HWY_INLINE void run_tokens(D d, const WkvToken* tokens, int n, int64_t n_row, co
   }
   for (int t = 0; t < n; ++t) {
     const WkvToken& token = tokens[t];
-    const bool last = t + 1 == n;
-    const WkvToken& next = tokens[last ? t : t + 1];
     V held[kVectors], value[kVectors];
     for (int c = 0; c < kVectors; ++c) {
       value[c] = hn::LoadU(d, v + t * v_stride + c * n_lanes);
@@ -230,20 +267,10 @@ HWY_INLINE void run_tokens(D d, const WkvToken* tokens, int n, int64_t n_row, co
       if constexpr (kRemoves) result = hn::MulAdd(hn::Set(d, token.from_held), held[c], result);
       hn::StoreU(result, d, out + t * out_stride + c * n_lanes);
     }
-    clear_reads(d, reads);
-    for (int64_t row = 0; row < n_row; ++row) {
-      const V w = hn::Set(d, token.w[row]), k = hn::Set(d, token.k[row]);
-      V s[kVectors];
-      for (int c = 0; c < kVectors; ++c) {
-        s[c] = hn::Mul(w, hn::LoadU(d, from + row * n_row + c * n_lanes));
-        s[c] = hn::MulAdd(k, value[c], s[c]);
-      }
-      if constexpr (kRemoves) {
-        const V m = hn::Set(d, token.m[row]);
-        for (int c = 0; c < kVectors; ++c) s[c] = hn::MulAdd(m, held[c], s[c]);
-      }
-      for (int c = 0; c < kVectors; ++c) hn::StoreU(s[c], d, to + row * n_row + c * n_lanes);
-      if (!last) read_row<kRemoves>(d, next, row, s, reads);
+    if (t + 1 < n) {
+      change_state<kRemoves, true>(d, token, tokens[t + 1], n_row, held, value, from, to, reads);
+    } else {
+      change_state<kRemoves, false>(d, token, token, n_row, held, value, from, to, reads);
     }
     from = to;
   }
