@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <type_traits>
 
 #include "backend/cpu/cpu_ops.h"
@@ -75,6 +76,7 @@ struct DeltaScratch {
 // foreach_target.h comes before the -inl headers
 // clang-format off
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 // clang-format on
 
@@ -87,6 +89,11 @@ namespace {  // other files have functions of the same names
 
 /// Vectors of a block of columns: with their sums, 4 * kChunkTokens registers where there are 32.
 constexpr int kBlockVectors = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM ? 2 : 1;
+/// The same for a single token, as decoding has it: the state comes from memory and goes back, and
+/// rows are read as widely as there are registers.
+constexpr int kStepVectors = 4 * kBlockVectors;
+/// Rows of the state that are fetched ahead for a single token: a page where rows have 128 values.
+constexpr int64_t kStepAhead = 8;
 
 HWY_INLINE float dot_rows(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t n) {
   const F32 d;
@@ -228,8 +235,9 @@ void prepare_piece(const DeltaRule& r, int64_t head, int64_t begin, int64_t n,
 
 /// Columns [0, kVectors * lanes) of a chunk of n tokens. v and out: of the first token, whose next
 /// ones are v_stride and out_stride values away; from and to: the state's rows, d_v values apart.
-/// kByChannel: whether channels have decays, of which rest and decays are.
-template <int n, int kVectors, bool kByChannel, class D>
+/// kByChannel: whether channels have decays, of which rest and decays are. kStreams: whether the
+/// state passes the caches by on its way to memory; its vectors are aligned then.
+template <int n, int kVectors, bool kByChannel, bool kStreams = false, class D>
 HWY_INLINE void run_chunk(D d, const DeltaChunk& chunk, const float* HWY_RESTRICT q,
                           const float* HWY_RESTRICT k, const float* HWY_RESTRICT rest,
                           const float* HWY_RESTRICT decays, int64_t d_k, const float* v,
@@ -243,7 +251,10 @@ HWY_INLINE void run_chunk(D d, const DeltaChunk& chunk, const float* HWY_RESTRIC
   }
   for (int64_t row = 0; row < d_k; ++row) {
     V s[kVectors];
-    for (int c = 0; c < kVectors; ++c) s[c] = hn::LoadU(d, from + row * d_v + c * n_lanes);
+    for (int c = 0; c < kVectors; ++c) {
+      if constexpr (kStreams) hwy::Prefetch(from + (row + kStepAhead) * d_v + c * n_lanes);
+      s[c] = hn::LoadU(d, from + row * d_v + c * n_lanes);
+    }
     for (int i = 0; i < n; ++i) {
       const V key = hn::Set(d, k[i * d_k + row]), query = hn::Set(d, q[i * d_k + row]);
       for (int c = 0; c < kVectors; ++c) {
@@ -287,7 +298,14 @@ HWY_INLINE void run_chunk(D d, const DeltaChunk& chunk, const float* HWY_RESTRIC
       const V key = hn::Set(d, (kByChannel ? rest : k)[i * d_k + row]);
       for (int c = 0; c < kVectors; ++c) s[c] = hn::MulAdd(key, held[i][c], s[c]);
     }
-    for (int c = 0; c < kVectors; ++c) hn::StoreU(s[c], d, to + row * d_v + c * n_lanes);
+    for (int c = 0; c < kVectors; ++c) {
+      float* const at = to + row * d_v + c * n_lanes;
+      if constexpr (kStreams) {
+        hn::Stream(s[c], d, at);
+      } else {
+        hn::StoreU(s[c], d, at);
+      }
+    }
   }
 }
 
@@ -331,6 +349,25 @@ void run_block(D d, const DeltaPiece& p, int64_t column, const float* from, floa
   }
 }
 
+/// A wide block of columns of a piece that has one token.
+template <bool kByChannel, class D>
+void run_step(D d, const DeltaPiece& p, int64_t column, const float* from, float* to) {
+  const DeltaRule& r = *p.r;
+  const int64_t d_v = r.d_v();
+  const float* const v =
+      r.qkv.at<const float>(p.begin) + 2 * r.n_head_k * r.d_k + p.head * d_v + column;
+  run_chunk<1, kStepVectors, kByChannel, true>(
+      d, *p.chunks, p.q, p.k, p.rest, p.decays, r.d_k, v, r.n_qkv(), from + column, to + column,
+      d_v, r.out.at<float>(p.begin, p.head) + column, r.n_head() * d_v);
+}
+
+/// Whether each row of a state begins a vector.
+bool is_aligned(const float* state, int64_t d_v) {
+  const int64_t bytes = static_cast<int64_t>(sizeof(float)) * hn::Lanes(F32());
+  return reinterpret_cast<uintptr_t>(state) % bytes == 0 &&
+         d_v * static_cast<int64_t>(sizeof(float)) % bytes == 0;
+}
+
 int64_t columns_of_block() { return kBlockVectors * static_cast<int64_t>(hn::Lanes(F32())); }
 
 /// Columns [begin, end) of a head and a piece.
@@ -339,6 +376,13 @@ void run_piece(const DeltaPiece& piece, int64_t begin, int64_t end, const float*
   const F32 d;
   const int64_t n_lanes = hn::Lanes(d), wide = kBlockVectors * n_lanes;
   int64_t column = begin;
+  if (piece.n == 1 && from != to && is_aligned(to, piece.r->d_v())) {
+    const int64_t widest = kStepVectors * n_lanes;
+    for (; column + widest <= end; column += widest) {
+      run_step<kByChannel>(d, piece, column, from, to);
+    }
+    hwy::FlushStream();
+  }
   for (; column + wide <= end; column += wide) {
     run_block<kBlockVectors, kByChannel>(d, piece, column, from, to);
   }
