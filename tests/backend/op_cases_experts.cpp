@@ -262,7 +262,14 @@ OpCases project_experts_cases() {
       mixed.down = DType::q6_k;
       add(cases, mixed);
     }
+    // more rows of each expert than one call of a kernel multiplies
     add(cases, {DType::q8_0, 70, 12, 3, 288, 544, true, true, packed}).only_fast();
+    Mixture pieces{DType::q4_k, 60, 6, 2, 256, 512, true, false, packed};
+    pieces.n_rows = 24;
+    add(cases, pieces).only_fast();
+    Mixture mixed{DType::q4_0, 60, 8, 2, 96, 256, false, true, packed, Activation::gelu_tanh};
+    mixed.down = DType::q6_k;
+    add(cases, mixed).only_fast();
   }
   return cases;
 }

@@ -28,7 +28,7 @@ void convert(Backend& backend, const Tensor& from, const Tensor& to) {
 /// The most rows that are computed at a time in a chunk of n tokens: twice what one expert gets
 /// when all get as many, but all that a decode step of a few sequences has.
 int64_t most_rows(const ModelConfig& c, int64_t n) {
-  constexpr int64_t kLeast = 64;
+  constexpr int64_t kLeast = 256;
   const int64_t all = n * c.n_expert_used;
   return std::min(all, std::max({kLeast, c.n_expert_used, 2 * (all / c.n_expert)}));
 }

@@ -3,14 +3,16 @@
 // project_packed(). Tokens are sorted by expert first.
 //
 // Few rows of each expert: one parallel region for the first matrices of all chosen experts and one
-// for their last ones. Many rows: one expert after another, each of whose products is divided among
-// the threads. For interleaved weights both give the same bits.
+// for their last ones. Some rows: the same by ExpertRows. Many rows: one expert after another, each
+// of whose products is divided among the threads. For interleaved weights all give the same bits.
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/products/few_rows/expert_rows.h"
+#include "backend/cpu/products/few_rows/gemv.h"
 #include "backend/cpu/products/few_rows/project_rows.h"
 #include "backend/cpu/weights/interleaved_weights.h"
 #include "base/per_thread.h"
@@ -75,21 +77,6 @@ Tensor gather(const CpuContext& ctx, const ExpertProducts& p, std::span<const in
   return to;
 }
 
-void activate_rows(const CpuContext& ctx, const ExpertProducts& p, int64_t n) {
-  const ExpertMemory& m = p.memory;
-  const Tensor up = m.up.slice(0, n), act = m.act.slice(0, n);
-  if (p.experts[0].gate) {
-    const Tensor gate = m.gate.slice(0, n);
-    if (p.limits) {
-      clamp(ctx, gate, -std::numeric_limits<float>::infinity(), p.limits.gate);
-      clamp(ctx, up, -p.limits.up, p.limits.up);
-    }
-    activate(ctx, p.activation, gate, up, act);
-  } else {
-    activate(ctx, p.activation, up, {}, act);
-  }
-}
-
 // ---------------------------------------------------------------- few rows
 
 /// The projections of one project_rows() call; kept from call to call, so that decoding allocates
@@ -137,7 +124,7 @@ void run_few(const CpuContext& ctx, const ExpertProducts& p, const SortedTokens&
     calls.add(expert.up, expert.up_bias, m.up.slice(own.begin, own.end), of_x);
   });
   project_rows(ctx, x, calls.projections, calls.rows);
-  activate_rows(ctx, p, end - begin);
+  activate_experts(ctx, p, end - begin);
   calls.clear();
   for_each_part(sorted, n_expert, begin, end, [&](int64_t e, int64_t first, int64_t last) {
     const RowRange own = {first - begin, last - begin};
@@ -148,6 +135,39 @@ void run_few(const CpuContext& ctx, const ExpertProducts& p, const SortedTokens&
     add_rows(ctx, p.out, m.out.slice(first - begin, last - begin), sorted.tokens(first, last),
              sorted.factors(first, last));
   });
+}
+
+/// Whether experts have more rows than one call of a kernel multiplies, most of them: only then is
+/// there something to gain from ExpertRows (with 4 rows each it takes as long, with 2 longer).
+bool reuses_weights(const ExpertProducts& p, const SortedTokens& sorted, int64_t begin,
+                    int64_t end) {
+  int64_t n_chosen = 0;
+  for_each_part(sorted, std::ssize(p.experts), begin, end,
+                [&](int64_t, int64_t, int64_t) { ++n_chosen; });
+  return end - begin > kGemvMaxRows * n_chosen;
+}
+
+/// Rows [begin, end) by ExpertRows: as many experts at a time as memory has rows for.
+void run_some(const CpuContext& ctx, const ExpertProducts& p, const SortedTokens& sorted,
+              int64_t begin, int64_t end) {
+  const int64_t m = p.memory.up.shape[0];
+  std::vector<ExpertPart> together;
+  int64_t first = begin, row = begin;
+  const auto run = [&] {
+    if (first == row) return;
+    ExpertRows(ctx, p, together, {sorted.tokens(first, row), sorted.factors(first, row)}).run();
+    together.clear();
+    first = row;
+  };
+  for_each_part(sorted, std::ssize(p.experts), begin, end, [&](int64_t e, int64_t, int64_t last) {
+    while (row < last) {
+      const int64_t n = std::min({m, kMostExpertRows, last - row});
+      if (row + n - first > m) run();
+      together.push_back({&p.experts[e], row - first, row - first + n});
+      row += n;
+    }
+  });
+  run();
 }
 
 // ---------------------------------------------------------------- many rows
@@ -171,7 +191,7 @@ void run_many(const CpuContext& ctx, const ExpertProducts& p, const Expert& expe
   };
   if (expert.gate) multiply(x, expert.gate, expert.gate_bias, m.gate);
   multiply(x, expert.up, expert.up_bias, m.up);
-  activate_rows(ctx, p, n);
+  activate_experts(ctx, p, n);
   multiply(m.act.slice(0, n), expert.down, expert.down_bias, m.out);
   add_rows(ctx, p.out, m.out.slice(0, n), tokens, factors);
 }
@@ -188,10 +208,6 @@ std::vector<Tensor> weights_of_each_type(std::span<const Expert> experts, bool d
   }
   return weights;
 }
-
-/// Experts with at most so many rows are computed together with others: then their weights, rather
-/// than the products, take the time.
-constexpr int64_t kFewRows = 64;
 
 /// Whether the products of few rows are those of many.
 bool rounds_alike(const CpuContext& ctx, const ExpertProducts& p) {
@@ -219,6 +235,9 @@ size_t project_experts_workspace(const CpuContext& ctx, const ExpertProducts& p)
       most = std::max(most, project_workspace(ctx, x, projections));
     }
   }
+  if (p.workspace != nullptr && rounds_alike(ctx, p) && has_expert_rows(ctx)) {
+    most = std::max(most, ExpertRows::workspace(ctx, p));
+  }
   return most;
 }
 
@@ -226,13 +245,17 @@ void project_experts(const CpuContext& ctx, const ExpertProducts& p) {
   const SortedTokens sorted(p);
   const int64_t m = p.memory.x.shape[0];
   const auto run_together = [&](int64_t begin, int64_t end) {
+    if (begin == end) return;
+    if (p.workspace != nullptr && has_expert_rows(ctx) && reuses_weights(p, sorted, begin, end)) {
+      return run_some(ctx, p, sorted, begin, end);
+    }
     for (; begin < end; begin += m) run_few(ctx, p, sorted, begin, std::min(begin + m, end));
   };
   if (p.workspace == nullptr) return run_together(0, sorted.n_rows());
   const bool any_way = rounds_alike(ctx, p);
   int64_t done = 0;  // rows
   for (int64_t e = 0; e < std::ssize(p.experts); ++e) {
-    if (any_way && sorted.begin(e + 1) - sorted.begin(e) <= kFewRows) continue;
+    if (any_way && sorted.begin(e + 1) - sorted.begin(e) <= kMostExpertRows) continue;
     run_together(done, sorted.begin(e));
     done = sorted.begin(e + 1);
     for (int64_t begin = sorted.begin(e); begin < sorted.begin(e + 1); begin += m) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/rows/add_rows.h"
 #include "backend/cpu/target/highway_targets.h"
 #include "backend/cpu/target/scratch.h"
 #include "backend/cpu/weights/convert.h"
@@ -478,6 +479,14 @@ void add_rows(const CpuContext& ctx, const Tensor& x, const Tensor& y,
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
   for (int64_t t = 0; t < n; ++t) {
     row(x.at<float>(rows[t]), y.at<const float>(t), factors[t], d);
+  }
+}
+
+void add_rows_alone(const Tensor& x, const Tensor& y, std::span<const int32_t> rows,
+                    std::span<const float> factors) {
+  const auto row = HWY_DYNAMIC_DISPATCH(add_row);
+  for (int64_t t = 0; t < std::ssize(rows); ++t) {
+    row(x.at<float>(rows[t]), y.at<const float>(t), factors[t], x.shape[1]);
   }
 }
 

@@ -28,6 +28,9 @@ struct GemvCall {
   int n = 0;                // 1 ... kGemvMaxRows
   float* sums = nullptr;
   int64_t sums_stride = 0;
+  /// What is fetched into the L2 cache meanwhile, as many bytes as the weights have, by kernels for
+  /// interleaved matrices; null: the weights that follow these.
+  const char* fetch = nullptr;
 };
 using GemvFn = void (*)(const GemvCall& call);
 

@@ -32,6 +32,13 @@ const GemvKernel* gemv_interleaved(ByteProducts products);
 /// kInterleavedRows.
 GemvFn gemv_interleaved_before(ByteProducts products, DType weight);
 
+/// A call for the file's rows that also keeps them, interleaved, for further calls.
+struct KeepingCall : GemvCall {
+  char* copy = nullptr;  // [n_rows, w_stride], n_rows a multiple of kInterleavedRows
+};
+using KeepingGemvFn = void (*)(const KeepingCall& call);
+KeepingGemvFn gemv_interleaved_keeping_vnni(DType weight);  // AVX-512
+
 // For each CpuTarget, only where has() it.
 const GemvKernel& gemv_interleaved_avx2();
 const GemvKernel& gemv_interleaved_avx_vnni();

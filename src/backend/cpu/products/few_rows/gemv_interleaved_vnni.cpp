@@ -130,8 +130,9 @@ void copy_rows(const char* rows, int64_t stride, int64_t n_rows, int64_t n_bytes
   for (int64_t r = 0; r < n_rows; ++r) std::memcpy(to + r * kStride, rows + r * stride, n_bytes);
 }
 
+/// `copy`: as in KeepingCall, or null; only without kBefore.
 template <DType T, bool kBefore, int N>
-SNAPKV_VNNI void multiply_rows(const GemvCall& c) {
+SNAPKV_VNNI void multiply_rows(const GemvCall& c, [[maybe_unused]] char* copy) {
   constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
   const int64_t n_units = (c.n_in + kGemvUnit - 1) / kGemvUnit;
   const int64_t block_bytes = kInterleavedRows * c.w_stride;
@@ -152,8 +153,9 @@ SNAPKV_VNNI void multiply_rows(const GemvCall& c) {
       const int64_t n_values = std::min(kGemvUnit, c.n_in - u * kGemvUnit);
       const int64_t n_bytes = row_bytes(T, n_values);
       const char* place = w + u * kInterleavedRows * kUnitBytes;  // as if units followed each other
+      const char* fetched = c.fetch == nullptr ? place + ahead : c.fetch + (place - c.w);
       if constexpr (kBefore) {
-        multiply_unit<T, kBefore, N>(Interleaved<T>(place, n_values), x, u, place + ahead, acc);
+        multiply_unit<T, kBefore, N>(Interleaved<T>(place, n_values), x, u, fetched, acc);
       } else {
         const char* rows = w + u * kUnitBytes;
         int64_t stride = c.w_stride;
@@ -162,8 +164,9 @@ SNAPKV_VNNI void multiply_rows(const GemvCall& c) {
           rows = padded;
           stride = kUnitBytes;
         }
-        Interleaved<T>::interleave({rows, stride}, n_values, unit);
-        multiply_unit<T, kBefore, N>(Interleaved<T>(unit, n_values), x, u, place + ahead, acc);
+        char* const to = copy == nullptr ? unit : copy + (place - c.w);
+        Interleaved<T>::interleave({rows, stride}, n_values, to);
+        multiply_unit<T, kBefore, N>(Interleaved<T>(to, n_values), x, u, fetched, acc);
       }
     }
     const __mmask16 mask = static_cast<__mmask16>((1u << n_rows) - 1);
@@ -174,13 +177,23 @@ SNAPKV_VNNI void multiply_rows(const GemvCall& c) {
 }
 
 template <DType T, bool kBefore>
-void multiply(const GemvCall& c) {
-  static constexpr GemvFn kOfRows[] = {
+void multiply_any(const GemvCall& c, char* copy) {
+  static constexpr void (*kOfRows[])(const GemvCall&, char*) = {
       multiply_rows<T, kBefore, 1>, multiply_rows<T, kBefore, 2>, multiply_rows<T, kBefore, 3>,
       multiply_rows<T, kBefore, 4>, multiply_rows<T, kBefore, 5>, multiply_rows<T, kBefore, 6>,
       multiply_rows<T, kBefore, 7>, multiply_rows<T, kBefore, 8>};
   static_assert(std::size(kOfRows) == kGemvMaxRows);
-  kOfRows[c.n - 1](c);
+  kOfRows[c.n - 1](c, copy);
+}
+
+template <DType T, bool kBefore>
+void multiply(const GemvCall& c) {
+  multiply_any<T, kBefore>(c, nullptr);
+}
+
+template <DType T>
+void multiply_keeping(const KeepingCall& c) {
+  multiply_any<T, false>(c, c.copy);
 }
 
 template <DType T>
@@ -207,6 +220,13 @@ const GemvKernel& gemv_interleaved_vnni() {
 }
 
 GemvFn gemv_interleaved_before_vnni(DType weight) { return find_multiply<true>(weight); }
+
+KeepingGemvFn gemv_interleaved_keeping_vnni(DType weight) {
+  return visit_weight_type(weight, [](auto type) -> KeepingGemvFn {
+    if constexpr (HasInterleaved<type.dtype>) return multiply_keeping<type.dtype>;
+    return nullptr;
+  });
+}
 
 InterleaveFn interleave_avx512(DType weight) {
   return visit_weight_type(weight, [](auto type) -> InterleaveFn {
