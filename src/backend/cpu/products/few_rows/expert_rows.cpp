@@ -179,7 +179,8 @@ float* ExpertRows::multiply([[maybe_unused]] const ExpertPart& part,
   }
   return sums;
 #else
-  return memory_.sums + weight_bytes_;  // never called: has_expert_rows() is false
+  SNAPKV_CHECK(has_expert_rows(ctx_));
+  return nullptr;
 #endif
 }
 

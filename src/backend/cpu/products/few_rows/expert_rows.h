@@ -78,7 +78,7 @@ class ExpertRows {
   const GemvKernel& kernel_;
   const int64_t n_matrices_;      // that experts begin with: 2 if they have gates, else 1
   const int64_t tasks_of_input_;  // of each of these
-  const int64_t weight_bytes_;    // of a thread's Memory::weights
+  [[maybe_unused]] const int64_t weight_bytes_;  // of a thread's Memory::weights
   Memory memory_{};
 };
 
