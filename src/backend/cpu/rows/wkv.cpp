@@ -180,35 +180,23 @@ float prepare_token(const Wkv& w, int64_t head, int64_t t, WkvToken& to) {
   return sums.bonus;
 }
 
-/// What a token reads from the state.
-template <int kVectors, class D>
-struct WkvReads {
-  hn::Vec<D> held[kVectors], read[kVectors];
-};
-
-template <int kVectors, class D>
-HWY_INLINE void clear_reads(D d, WkvReads<kVectors, D>& reads) {
-  for (int c = 0; c < kVectors; ++c) reads.held[c] = reads.read[c] = hn::Zero(d);
-}
-
-/// Adds what token `to` reads from row `row` of the state, s.
+/// Adds what a token reads from row `row` of the state, s.
 template <bool kRemoves, int kVectors, class D, class V>
-HWY_INLINE void read_row(D d, const WkvToken& token, int64_t row, const V* s,
-                         WkvReads<kVectors, D>& reads) {
+HWY_INLINE void read_row(D d, const WkvToken& token, int64_t row, const V* s, V* held, V* read) {
   const auto q = hn::Set(d, token.q[row]);
-  for (int c = 0; c < kVectors; ++c) reads.read[c] = hn::MulAdd(q, s[c], reads.read[c]);
+  for (int c = 0; c < kVectors; ++c) read[c] = hn::MulAdd(q, s[c], read[c]);
   if constexpr (kRemoves) {
     const auto z = hn::Set(d, token.z[row]);
-    for (int c = 0; c < kVectors; ++c) reads.held[c] = hn::MulAdd(z, s[c], reads.held[c]);
+    for (int c = 0; c < kVectors; ++c) held[c] = hn::MulAdd(z, s[c], held[c]);
   }
 }
 
-/// Changes the state for a token, and with kReadsNext reads from it for the next one. held and
-/// value: of the columns; from, to: the state's rows, n_row values apart.
+/// Changes the state for a token, and with kReadsNext reads from it for the next one, into held and
+/// read. value: of the columns; from, to: the state's rows, n_row values apart.
 template <bool kRemoves, bool kReadsNext, int kVectors, class D>
 HWY_INLINE void change_state(D d, const WkvToken& token, const WkvToken& next, int64_t n_row,
-                             const hn::Vec<D>* held, const hn::Vec<D>* value, const float* from,
-                             float* to, WkvReads<kVectors, D>& reads) {
+                             const hn::Vec<D>* value, const float* from, float* to,
+                             hn::Vec<D>* held, hn::Vec<D>* read) {
   using V = hn::Vec<D>;
   const int64_t n_lanes = hn::Lanes(d);
   const float *const w = token.w, *const k = token.k, *const m = token.m;
@@ -237,8 +225,8 @@ HWY_INLINE void change_state(D d, const WkvToken& token, const WkvToken& next, i
     }
   }
   for (int c = 0; c < kVectors; ++c) {
-    reads.read[c] = read_sum[c];
-    reads.held[c] = held_sum[c];
+    read[c] = read_sum[c];
+    held[c] = held_sum[c];
   }
 }
 
@@ -250,27 +238,27 @@ HWY_INLINE void run_tokens(D d, const WkvToken* tokens, int n, int64_t n_row, co
                            int64_t out_stride) {
   using V = hn::Vec<D>;
   const int64_t n_lanes = hn::Lanes(d);
-  WkvReads<kVectors, D> reads;
-  clear_reads(d, reads);
+  V held[kVectors], read[kVectors];  // what the next token reads from the state
+  for (int c = 0; c < kVectors; ++c) held[c] = read[c] = hn::Zero(d);
   for (int64_t row = 0; row < n_row; ++row) {
     V s[kVectors];
     for (int c = 0; c < kVectors; ++c) s[c] = hn::LoadU(d, from + row * n_row + c * n_lanes);
-    read_row<kRemoves>(d, tokens[0], row, s, reads);
+    read_row<kRemoves, kVectors>(d, tokens[0], row, s, held, read);
   }
   for (int t = 0; t < n; ++t) {
     const WkvToken& token = tokens[t];
-    V held[kVectors], value[kVectors];
+    V value[kVectors];
     for (int c = 0; c < kVectors; ++c) {
       value[c] = hn::LoadU(d, v + t * v_stride + c * n_lanes);
-      held[c] = reads.held[c];
-      V result = hn::MulAdd(hn::Set(d, token.from_value), value[c], reads.read[c]);
+      V result = hn::MulAdd(hn::Set(d, token.from_value), value[c], read[c]);
       if constexpr (kRemoves) result = hn::MulAdd(hn::Set(d, token.from_held), held[c], result);
       hn::StoreU(result, d, out + t * out_stride + c * n_lanes);
     }
     if (t + 1 < n) {
-      change_state<kRemoves, true>(d, token, tokens[t + 1], n_row, held, value, from, to, reads);
+      change_state<kRemoves, true, kVectors>(d, token, tokens[t + 1], n_row, value, from, to, held,
+                                             read);
     } else {
-      change_state<kRemoves, false>(d, token, token, n_row, held, value, from, to, reads);
+      change_state<kRemoves, false, kVectors>(d, token, token, n_row, value, from, to, held, read);
     }
     from = to;
   }
