@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// run_program: what main() does, in the program's own file or, in a Python wheel, in a library.
 #pragma once
 
 namespace snapkv::cli {
