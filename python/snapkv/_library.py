@@ -5,6 +5,7 @@ import ctypes
 import os
 import signal
 import threading
+from array import array
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_float, c_int,
                     c_int32, c_int64, c_size_t, c_void_p, create_string_buffer)
 from pathlib import Path
@@ -189,9 +190,21 @@ def tokens(name, *arguments):
 
 
 def ids_argument(ids):
-    """(pointer, n) of a sequence of token ids."""
-    array = (c_int32 * len(ids))(*ids)
-    return array, len(ids)
+    """(pointer, n) of a sequence of token ids. ctypes would cut off what is beyond 32 bits."""
+    ids = list(ids)
+    try:
+        ids = array("i", ids)
+    except OverflowError:
+        raise UsageError(2, "a token id must be a whole number of 32 bits, not "
+                         f"{max(ids, key=abs)}") from None
+    return (c_int32 * len(ids)).from_buffer(ids), len(ids)
+
+
+def text_argument(text):
+    """The bytes of a text."""
+    if not isinstance(text, str):
+        raise TypeError(f"a text must be a str, not {type(text).__name__}")
+    return text.encode()
 
 
 class Progress:

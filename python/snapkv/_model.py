@@ -2,6 +2,7 @@
 """Models, sessions, documents and answers."""
 
 import json
+import os
 from ctypes import byref
 
 from . import _library as _c
@@ -37,7 +38,7 @@ class _Options(_c.Handle):
                 continue
             for one in value if isinstance(value, (list, tuple)) else [value]:
                 _c.call("snapkv_options_set", self.pointer, name.encode(),
-                        _value_text(one).encode())
+                        _value_text(one).encode("utf-8", "surrogateescape"))
 
 
 class Model:
@@ -54,7 +55,7 @@ class Model:
 
     def __init__(self, path, progress=None, **given):
         self._defaults = dict(given)
-        chosen = _Options({**given, "model": path})
+        chosen = _Options({**given, "model": os.fsdecode(path)})
         with _c.Progress(progress) as p:
             self._handle = _c.new("snapkv_model_load", "snapkv_model_free", chosen.pointer,
                                   *p.arguments)
@@ -67,7 +68,7 @@ class Model:
     def tokenize(self, text, add_special=True, parse_special=True):
         """The ids of a text. ``add_special``: with the model's token for the beginning of a text;
         ``parse_special``: control tokens spelled out in it become their ids."""
-        data = text.encode()
+        data = _c.text_argument(text)
         return _c.tokens("snapkv_tokenize", self._handle.pointer, data, len(data), add_special,
                          parse_special)
 
@@ -78,7 +79,8 @@ class Model:
 
     def is_end_of_generation(self, token):
         """Whether an id ends an answer."""
-        return bool(_c.lib.snapkv_is_end_of_generation(self._handle.pointer, token))
+        ids, _ = _c.ids_argument([token])
+        return bool(_c.lib.snapkv_is_end_of_generation(self._handle.pointer, ids[0]))
 
     def chat_text(self, messages, **variables):
         """The prompt that the model's chat template makes of messages (dicts of role, content)."""
@@ -106,7 +108,7 @@ class Model:
     def load_document(self, path):
         """A :class:`Document` that :meth:`Document.save` or ``snapkv compress`` has written."""
         return Document(self, _c.new("snapkv_prefix_load", "snapkv_prefix_free",
-                                     self._handle.pointer, str(path).encode()))
+                                     self._handle.pointer, os.fsencode(path)))
 
     def generate(self, prompt, stream=False, progress=None, **given):
         """The continuation of a text or of ids; with ``stream`` an iterator of its pieces."""
@@ -142,7 +144,7 @@ class Document:
 
     def save(self, path):
         """Writes the rows to a file for :meth:`Model.load_document`."""
-        _c.call("snapkv_prefix_save", self._handle.pointer, str(path).encode())
+        _c.call("snapkv_prefix_save", self._handle.pointer, os.fsencode(path))
 
     def session(self, question, progress=None, **given):
         """A :class:`Session` that has read the text and, after it, a question (a text, or ids)."""
@@ -214,11 +216,11 @@ class Session:
 
     def save(self, path):
         """Writes the compressed cache to a file."""
-        _c.call("snapkv_session_save", self.pointer, str(path).encode())
+        _c.call("snapkv_session_save", self.pointer, os.fsencode(path))
 
     def load(self, path):
         """Continues from such a file of the same model and options."""
-        _c.call("snapkv_session_load", self.pointer, str(path).encode())
+        _c.call("snapkv_session_load", self.pointer, os.fsencode(path))
 
     def generate(self, stream=False, grammar=None, history=(), **given):
         """The answer as a str, or with ``stream`` an :class:`Answer` to iterate over.
@@ -233,6 +235,9 @@ class Session:
 
 def decode(sessions, tokens):
     """Lets each session read its token, all in one step. They must be of one model."""
+    if len(sessions) != len(tokens):
+        raise _c.UsageError(2, f"{len(sessions)} sessions and {len(tokens)} tokens: each session "
+                            "reads one")
     array = (_c.c_void_p * len(sessions))(*(s.pointer for s in sessions))
     ids, n = _c.ids_argument(tokens)
     _c.call("snapkv_decode", array, ids, n)

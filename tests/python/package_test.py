@@ -96,6 +96,28 @@ class Package(unittest.TestCase):
         names = {option["name"] for option in snapkv.options()}
         self.assertLessEqual({"kv_budget", "temperature", "stop", "n_threads"}, names)
 
+    def test_ids_are_not_cut_off(self):
+        session = self.model.session()
+        for many in ([2**32 + 5], [-2**40]):
+            for call in (self.model.detokenize, session.prefill):
+                with self.assertRaisesRegex(snapkv.UsageError, f"32 bits, not {many[0]}"):
+                    call(many)
+            with self.assertRaisesRegex(snapkv.UsageError, "32 bits"):
+                self.model.is_end_of_generation(many[0])
+        self.assertEqual(self.model.detokenize(b"\x05"), self.model.detokenize([5]))
+        session.prefill([5])
+        with self.assertRaisesRegex(snapkv.UsageError, "1 sessions and 2 tokens"):
+            snapkv.decode([session], [5, 5])
+        self.assertEqual(session.n_past, 1)
+
+    def test_types_are_named(self):
+        for wrong in (None, 5):
+            with self.assertRaisesRegex(TypeError, type(wrong).__name__):
+                self.model.tokenize(wrong)
+            with self.assertRaisesRegex(TypeError, type(wrong).__name__):
+                snapkv.Model(wrong)
+        self.assertEqual(snapkv.Model(os.fsencode(MODEL)).info, self.model.info)
+
     def test_progress_and_ctrl_c_end_a_prefill(self):
         ids = self.model.tokenize(TEXT)
         session = self.model.session()
