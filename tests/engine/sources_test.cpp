@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "snapkv/generator.h"
@@ -55,6 +56,18 @@ TEST(SplitSentences, DividesWhatIsTooLong) {
     joined += part;
   }
   EXPECT_EQ(joined, word);
+}
+
+// A log or a table has no marks that end sentences; one of a few megabytes took minutes.
+TEST(SplitSentences, TakesTimeInProportionToTheText) {
+  std::string log, dots;
+  while (log.size() < 4'000'000) log += "INFO request handled in 12 ms path=/items\n";
+  dots.assign(4'000'000, '.');
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(sentences(log).size(), (log.size() + 587) / 588) << "14 lines of 42 bytes each";
+  EXPECT_GT(sentences(dots).size(), dots.size() / 601);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(seconds.count(), 30);
 }
 
 SessionOptions all_rows(DType type = DType::f32) {

@@ -47,10 +47,15 @@ bool begins_anew(std::string_view text) {
   return digits > 0 && length_of_any(text.substr(digits), {". ", ") "}) > 0;
 }
 
-/// Where the sentence that begins at `begin` ends.
+/// Where the sentence that begins at `begin` ends; some place more than kLongestSentence after
+/// `begin` if it is longer than that. It reads no further, so that a text without sentences, such
+/// as a log, is split in linear time.
 size_t sentence_end(std::string_view text, size_t begin) {
-  for (size_t i = begin; i < text.size();) {
-    const std::string_view rest = text.substr(i);
+  const size_t longest = begin + kLongestSentence;
+  size_t i = begin;
+  while (i < text.size() && i <= longest) {
+    // 4 more bytes: a mark that ends later than `longest`
+    const std::string_view rest = text.substr(i, longest + 4 - i);
     size_t n = length_of_any(rest, {"。", "！", "？"});
     if (n > 0) return i + n;
     n = end_mark(rest);
@@ -59,7 +64,7 @@ size_t sentence_end(std::string_view text, size_t begin) {
     if (text[i] == '\n' && begins_anew(text.substr(i + 1)) && i > begin) return i;
     i += std::max<size_t>(n, 1);
   }
-  return text.size();
+  return i;
 }
 
 /// The end of the first part of what is too long: at the last end of a line, else at the last
