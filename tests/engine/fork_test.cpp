@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Threads do not survive a fork: a child computes the same as its parent, with one thread, instead
-// of waiting for the other threads forever.
+// Threads do not survive a fork: a child computes the same as its parent instead of waiting for the
+// other threads forever.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +38,33 @@ TEST(Fork, ChildrenComputeTheSame) {
   EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_EQ(logits_of(model), expected);  // the parent continues with two threads
+}
+
+// The copy of the weights for decoding is made by several threads too.
+TEST(Fork, ChildrenLoadAndArrangeWeights) {
+#if defined(SNAPKV_SANITIZED)
+  GTEST_SKIP() << "sanitizers follow no fork of a process with threads";
+#endif
+  ModelOptions options;
+  options.path = model_path("tiny-q4_0");
+  options.n_threads = 2;
+  options.weights = WeightMemory::huge_pages;
+  const std::vector<float> expected = logits_of(Model::load(options));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // ends a child that keeps waiting
+    if (logits_of(Model::load(options)) != expected) _exit(1);
+    const pid_t grandchild = fork();
+    if (grandchild == 0) alarm(60);
+    if (grandchild == 0) _exit(logits_of(Model::load(options)) == expected ? 0 : 2);
+    int status = 0;
+    _exit(waitpid(grandchild, &status, 0) == grandchild && status == 0 ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace fork_tests

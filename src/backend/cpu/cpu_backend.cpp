@@ -142,6 +142,7 @@ class CpuKernels final : public Kernels {
 class CpuBackend final : public HostBackend {
  public:
   explicit CpuBackend(const CpuContext& ctx) : interleaved_(ctx.n_threads), ctx_(ctx) {
+    prepare_for_forks();
     if (interleaves(ctx_, DType::q4_0)) ctx_.interleaved = &interleaved_;
   }
 

@@ -45,16 +45,25 @@ int64_t waited_of_team(int n_threads) {
   return known ? sum.load() : -1;
 }
 
-std::atomic<bool> is_child{false};
+std::atomic<bool> team_is_lost{false};      // by a fork, in the child
+std::atomic<bool> team_is_released{false};  // for the fork that is about to happen
 
-/// Whether this process was forked from one that had a team of threads. In the child, OpenMP's
-/// runtime believes that the team still exists, and a parallel region would wait for it forever.
+/// Ends the threads that OpenMP keeps for the thread that forks, so that its child, to whom they
+/// would seem to be there still, begins with threads of its own. They start again when needed.
+void release_team() {
+  bool released = false;
+#ifndef __clang__  // LLVM's runtime would end the teams of other threads too
+  released = !team_is_lost && omp_pause_resource_all(omp_pause_hard) == 0;
+#endif
+  team_is_released = released;
+}
+
+/// Whether this process was forked from one that had a team of threads which could not be
+/// released. In the child, OpenMP's runtime believes that the team still exists, and a parallel
+/// region would wait for it forever.
 bool lost_team() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { is_child = true; });
-  if (registered != 0) {
-    fail(ErrorCode::kDoesNotFit, "no memory for what has to be done when the process forks");
-  }
-  if (!is_child.load(std::memory_order_relaxed)) return false;
+  prepare_for_forks();
+  if (!team_is_lost.load(std::memory_order_relaxed)) return false;
   static std::once_flag warned;
   std::call_once(warned, [] {
     log_warn("this process was forked from one that computed with several threads: it uses one");
@@ -63,6 +72,15 @@ bool lost_team() {
 }
 
 }  // namespace
+
+void prepare_for_forks() {
+  static const int registered = pthread_atfork(release_team, nullptr, [] {
+    if (!team_is_released) team_is_lost = true;
+  });
+  if (registered != 0) {
+    fail(ErrorCode::kDoesNotFit, "no memory for what has to be done when the process forks");
+  }
+}
 
 void ThreadGovernor::begin_interval(int64_t now) {
   begin_ = now;

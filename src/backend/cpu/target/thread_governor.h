@@ -42,8 +42,12 @@ class ThreadGovernor {
   int64_t pause_ = kFirstPause;
 };
 
+/// Makes the child of a later fork able to compute: called before the first parallel region.
+/// Threads do not survive a fork, and OpenMP's runtime would wait for them.
+void prepare_for_forks();
+
 /// The number of threads that the calling thread's ops should use instead of n_threads. Always 1 in
-/// a process forked from one that had called this with more, since threads do not survive a fork.
+/// a forked process whose OpenMP runtime can't start threads again.
 int threads_for_op(int n_threads);
 
 }  // namespace snapkv::cpu
