@@ -110,6 +110,41 @@ TEST(LlamaFlags, OfOtherCommands) {
   EXPECT_NE(convert.err.find("-ngl"), std::string::npos) << convert.err;
 }
 
+// llama-server's and vLLM's options of serve, some of which mean something else elsewhere.
+TEST(LlamaFlags, OfTheServer) {
+  const auto serve = [](std::vector<std::string> more) {
+    std::vector<std::string> args = {"serve", "-m", "no-such-model"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  };
+  const std::vector<std::string> kAccepted = {
+      "--jinja", "--metrics", "--slots",          "-cb",
+      "--webui", "-kvu",      "--ssl-key-file=k", "--ssl-cert-file=c"};
+  std::vector<std::string> meant = kAccepted;
+  for (const char* const more : {"--max-model-len", "4096", "--served-model-name", "x",
+                                 "--max-num-seqs", "4", "--chat-template-file", "t"}) {
+    meant.emplace_back(more);
+  }
+  const Result read = serve(meant);
+  EXPECT_NE(read.err.find("no model 'no-such-model'"), std::string::npos) << read.err;
+  const std::pair<std::vector<std::string>, std::string> kRefused[] = {
+      {{"-to", "30"}, "-to: serve --timeout"},
+      {{"-tp", "2"}, "-tp: a model runs on one device"},
+      {{"-mm", "f"}, "-mm: pictures"},
+      {{"-cram", "100"}, "-cram: serve --prefix-cache"},
+      {{"--cache-reuse", "256"}, "--cache-reuse: --reuse"},
+      {{"--reasoning-format", "none"}, "--reasoning-format: requests say it"},
+      {{"--embeddings"}, "--embeddings: this server writes text"},
+      {{"--gpu-memory-utilization", "0.9"}, "--kv-memory"},
+      {{"--json-schema", "{}"}, "--json-schema: requests bring their own"},
+  };
+  for (const auto& [args, part] : kRefused) {
+    const Result r = serve(args);
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_NE(r.err.find(part), std::string::npos) << part << " in\n" << r.err;
+  }
+}
+
 TEST(UnknownOptions, ArePrintedInTheOrderTypedWithTheNearestName) {
   const Result r = generate({"--zeta", "--kv-buget", "5", "--alpha"});
   EXPECT_EQ(r.code, 2);

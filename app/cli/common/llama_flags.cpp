@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/error.h"
@@ -35,6 +36,14 @@ constexpr const char* kPinning = "start snapkv through taskset or numactl to cho
 constexpr const char* kPull = "snapkv pull fetches models, and prints the path for -m";
 constexpr const char* kDraftMax = "--draft-max is the most tokens that are guessed for a step";
 constexpr const char* kNotInteractive = "this command answers one prompt";
+constexpr const char* kNoPictures = "pictures and sound are not read";
+constexpr const char* kTimeout = "serve --timeout ends a request after so many seconds";
+constexpr const char* kReasoning =
+    "reasoning is shown as the model writes it; where a template can do without, "
+    "--chat-template-kwargs '{\"enable_thinking\": false}'";
+constexpr const char* kServesText =
+    "this server writes text; it makes no embeddings and ranks none";
+constexpr const char* kOneModel = "one model is served, the one that -m names";
 constexpr const char* kNoLora = "adapters are not supported; merge them into the model's file";
 
 // The options of llama-completion, llama-cli and llama-bench that people type, and all whose short
@@ -46,6 +55,7 @@ constexpr LlamaFlag kFlags[] = {
     {{"--predict"}, Action::rename, "--n-predict"},
     {{"-bf", "--binary-file"}, Action::rename, "--file"},
     {{"-sys", "--system-prompt"}, Action::rename, "--system"},
+    {{"--chat-template-file"}, Action::rename, "--chat-template"},
     {{"-jf"}, Action::rename, "--json-schema-file"},
     {{"--no-mmap"}, Action::special, ""},
     {{"-ngl"}, Action::special, ""},
@@ -67,6 +77,7 @@ constexpr LlamaFlag kFlags[] = {
     {{"--offline"}, Action::accept, ""},
     {{"-kvo", "--kv-offload"}, Action::accept, ""},
     {{"--repack"}, Action::accept, ""},
+    {{"--jinja"}, Action::accept, ""},
 
     {{"--mlock"},
      Action::refuse,
@@ -188,13 +199,90 @@ constexpr LlamaFlag kFlags[] = {
     {{"-rea", "--reasoning", "--reasoning-budget", "--reasoning-format"},
      Action::refuse,
      "reasoning is not told from the answer here"},
+    {{"--no-jinja"},
+     Action::refuse,
+     "templates are always read as Jinja; --chat-template names a built-in format"},
+    {{"-mm", "--mmproj", "-mmu", "--mmproj-url"}, Action::refuse, kNoPictures},
+    {{"-to"}, Action::refuse, kTimeout},
+    {{"-sps", "--slot-prompt-similarity"},
+     Action::refuse,
+     "any prompt that begins like an earlier one goes on from there (serve --reuse)"},
+    {{"-cram", "--cache-ram"},
+     Action::refuse,
+     "serve --prefix-cache bounds what is kept of prompts"},
+    {{"-ctxcp", "--ctx-checkpoints", "--swa-checkpoints"},
+     Action::refuse,
+     "serve --prefix-cache bounds what is kept of prompts"},
+    {{"-kvu", "--kv-unified"}, Action::accept, ""},
+    {{"-nocb", "--no-cont-batching"},
+     Action::refuse,
+     "requests always share the model's steps; serve --parallel 1 answers one at a time"},
+
+    // vLLM's
+    {{"-tp", "--tensor-parallel-size"}, Action::refuse, kOneDevice},
+    {{"-pp", "--pipeline-parallel-size"}, Action::refuse, kOneDevice},
+
+    // ollama's
+    {{"--think", "--hidethinking"}, Action::refuse, kReasoning},
+    {{"--nowordwrap"},
+     Action::refuse,
+     "lines are wrapped at a terminal only; | cat leaves them as the model wrote them"},
+    {{"--keepalive"},
+     Action::refuse,
+     "the model is loaded for this command alone; snapkv serve keeps it loaded"},
+    {{"--format"}, Action::refuse, "--json-schema and --grammar say what an answer looks like"},
 };
 
-const LlamaFlag* find_flag(std::string_view name) {
-  for (const LlamaFlag& flag : kFlags) {
-    if (!name.empty() && std::count(flag.names.begin(), flag.names.end(), name) > 0) return &flag;
-  }
-  return nullptr;
+// The options of llama-server and of vLLM's server, and what some of those above mean to serve.
+constexpr LlamaFlag kServerFlags[] = {
+    {{"-cb", "--cont-batching"}, Action::accept, ""},
+    {{"--metrics"}, Action::accept, ""},
+    {{"--slots"}, Action::accept, ""},
+    {{"--webui", "--ui"}, Action::accept, ""},
+    {{"--cache-prompt"}, Action::accept, ""},
+    {{"--enable-prefix-caching"}, Action::accept, ""},
+    {{"--slot-save-path"}, Action::rename, "--snapshot-dir"},
+    {{"--ssl-cert-file", "--ssl-certfile"}, Action::rename, "--tls-cert"},
+    {{"--ssl-key-file", "--ssl-keyfile"}, Action::rename, "--tls-key"},
+    {{"--served-model-name"}, Action::rename, "--alias"},
+    {{"--max-model-len"}, Action::rename, "--ctx-size"},
+    {{"--max-num-seqs"}, Action::rename, "--parallel"},
+
+    {{"--no-webui", "--no-ui"}, Action::refuse, "the page is part of the server"},
+    {{"--no-slots"}, Action::refuse, "GET /slots is always there; --api-key keeps strangers out"},
+    {{"--props"}, Action::refuse, "GET /props is always there, and POST /props never"},
+    {{"--path"}, Action::refuse, "the server has its own page and serves no other files"},
+    {{"--api-prefix"}, Action::refuse, "a proxy in front of the server can add a prefix"},
+    {{"--threads-http"}, Action::refuse, "--parallel is the number of answers at a time"},
+    {{"--no-cache-prompt"}, Action::refuse, "--reuse off reads every prompt from its beginning"},
+    {{"--cache-reuse"}, Action::refuse, "--reuse says what is read of a prompt that is known"},
+    {{"--embedding", "--embeddings"}, Action::refuse, kServesText},
+    {{"--rerank", "--reranking", "--pooling"}, Action::refuse, kServesText},
+    {{"--models-dir", "--models-max", "--models-preset"}, Action::refuse, kOneModel},
+    {{"--sleep-idle-seconds"}, Action::refuse, "the model stays loaded"},
+    {{"-rea", "--reasoning", "--reasoning-budget", "--reasoning-format"},
+     Action::refuse,
+     "requests say it: \"reasoning_format\": \"none\", or \"chat_template_kwargs\": "
+     "{\"enable_thinking\": false}"},
+    {{"--grammar", "--grammar-file"}, Action::refuse, "requests bring their own: \"grammar\""},
+    {{"-j", "--json-schema", "--json-schema-file"},
+     Action::refuse,
+     "requests bring their own: \"json_schema\""},
+    {{"--gpu-memory-utilization"},
+     Action::refuse,
+     "--kv-memory is the memory of all caches together"},
+    {{"--dtype"}, Action::refuse, "weights have the types of the file; see --compute"},
+};
+
+const LlamaFlag* find_flag(std::string_view name, const CLI::App& command) {
+  const auto find = [&](std::span<const LlamaFlag> flags) -> const LlamaFlag* {
+    for (const LlamaFlag& flag : flags) {
+      if (!name.empty() && std::count(flag.names.begin(), flag.names.end(), name) > 0) return &flag;
+    }
+    return nullptr;
+  };
+  const LlamaFlag* const found = command.get_name() == "serve" ? find(kServerFlags) : nullptr;
+  return found != nullptr ? found : find(kFlags);
 }
 
 // Returns the command that the arguments name; `begin` is where its own arguments start.
@@ -250,7 +338,7 @@ class Translator {
       if (takes_value && at_ < args_.size()) out_.push_back(args_[at_++]);
       return;
     }
-    const LlamaFlag* const flag = find_flag(name);
+    const LlamaFlag* const flag = find_flag(name, command_);
     if (flag == nullptr) {
       out_.push_back(arg);
       return;
