@@ -67,6 +67,29 @@ std::vector<std::string> option_names(const CLI::App* app) {
   return names;
 }
 
+// Returns what may have been meant by an unknown option: the command's own ones, then llama.cpp's.
+std::vector<std::string> known_options(const CLI::App& command) {
+  std::vector<std::string> names = option_names(&command);
+  for (std::string& name : usable_llama_flags()) names.push_back(std::move(name));
+  return names;
+}
+
+// Says in this program's words what CLI11 says of an option without its value, or given twice.
+std::string mismatch_text(const std::string& said) {
+  constexpr std::string_view kMost = ": At Most 1 required but received ";
+  constexpr std::string_view kLeast = ": 1 required ", kMissing = " missing";
+  if (const size_t at = said.find(kMost); at != std::string::npos) {
+    return fmt::format("{} is given {} times; it takes one value", said.substr(0, at),
+                       said.substr(at + kMost.size()));
+  }
+  if (const size_t at = said.find(kLeast); at != std::string::npos && said.ends_with(kMissing)) {
+    const size_t begin = at + kLeast.size();
+    return fmt::format("{}: its value is missing: {}", said.substr(0, at),
+                       said.substr(begin, said.size() - kMissing.size() - begin));
+  }
+  return said;
+}
+
 // Returns the command that was typed; a parsed command line always has one.
 const Command& typed_command(const std::vector<Command>& commands) {
   const auto typed = std::find_if(commands.begin(), commands.end(),
@@ -199,12 +222,18 @@ std::string CommandLine::unknown_options(const std::vector<std::string>& args) c
   std::stable_sort(extras.begin(), extras.end(),
                    [&](const auto& a, const auto& b) { return place(a) < place(b); });
   std::string text;
+  std::string option;  // the unknown option before the argument, if that may be its value
   for (const std::string& extra : extras) {
     const bool is_option = extra.size() > 1 && extra[0] == '-';
+    if (!is_option && !option.empty() && place(extra) == place(option) + 1) {
+      option.clear();
+      continue;
+    }
+    option = is_option && extra.find('=') == std::string::npos ? extra : "";
     text += fmt::format("{}{} {}", text.empty() ? "" : "\n",
                         is_option ? "unknown option" : "unexpected argument", extra);
     const std::string near =
-        is_option ? nearest_name(extra.substr(0, extra.find('=')), option_names(&typed())) : "";
+        is_option ? nearest_name(extra.substr(0, extra.find('=')), known_options(typed())) : "";
     if (!near.empty()) text += fmt::format("; did you mean {}?", near);
   }
   return text;
@@ -220,7 +249,7 @@ void CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::s
   std::ostringstream out, err;
   if (root_->exit(e, out, err) != 0) {
     const bool is_unknown = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-    const std::string message = is_unknown ? unknown_options(args) : std::string(e.what());
+    const std::string message = is_unknown ? unknown_options(args) : mismatch_text(e.what());
     fail(ErrorCode::kUsage, "{}\n{} --help lists the options", message, typed_name());
   }
   write_stdout(out.str());

@@ -145,6 +145,30 @@ TEST(LlamaFlags, OfTheServer) {
   }
 }
 
+TEST(UnknownOptions, BringTheirValuesAndTheirOtherNames) {
+  const Result value = generate({"--zeta", "5"});
+  EXPECT_EQ(value.code, 2);
+  EXPECT_EQ(value.err.find("unexpected"), std::string::npos) << value.err;
+  const Result beside = generate({"--zeta=5", "six"});
+  EXPECT_NE(beside.err.find("unexpected argument six"), std::string::npos) << beside.err;
+  const std::pair<const char*, const char*> kMeant[] = {
+      {"--temparature", "--temperature?"}, {"--ctx", "--ctx-size?"}, {"--jinjaa", "--jinja?"}};
+  for (const auto& [typed, meant] : kMeant) {
+    const Result r = generate({typed, "1"});
+    EXPECT_NE(r.err.find(std::string("; did you mean ") + meant), std::string::npos) << r.err;
+  }
+}
+
+TEST(Options, GivenTwiceOrWithoutTheirValue) {
+  const Result twice = generate({"--temp", "0", "--temp", "1"});
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_NE(twice.err.find("--temp is given 2 times; it takes one value"), std::string::npos)
+      << twice.err;
+  const Result none = generate({"--stop"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("--stop: its value is missing: TEXT"), std::string::npos) << none.err;
+}
+
 TEST(UnknownOptions, ArePrintedInTheOrderTypedWithTheNearestName) {
   const Result r = generate({"--zeta", "--kv-buget", "5", "--alpha"});
   EXPECT_EQ(r.code, 2);

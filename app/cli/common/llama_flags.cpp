@@ -443,6 +443,17 @@ class Translator {
 
 }  // namespace
 
+std::vector<std::string> usable_llama_flags() {
+  std::vector<std::string> names;
+  for (const LlamaFlag& flag : kFlags) {
+    if (flag.action == Action::refuse) continue;
+    for (const std::string_view name : flag.names) {
+      if (name.starts_with("--")) names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
 std::vector<std::string> translate_llama_flags(const CLI::App& root,
                                                const std::vector<std::string>& args) {
   size_t begin = 0;

@@ -17,4 +17,7 @@ namespace snapkv::cli {
 std::vector<std::string> translate_llama_flags(const CLI::App& root,
                                                const std::vector<std::string>& args);
 
+/// The long names that are taken from llama.cpp, for "did you mean ...".
+std::vector<std::string> usable_llama_flags();
+
 }  // namespace snapkv::cli

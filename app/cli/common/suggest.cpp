@@ -27,6 +27,14 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
   constexpr size_t kLongest = 200;  // no option is longer, and the comparison takes quadratic time
   if (name.size() > kLongest) return "";
+  // the beginning of a name is meant to be that name: --ctx is --ctx-size
+  constexpr size_t kShortestBeginning = 5;  // with the dashes of an option
+  std::string whole;
+  for (const std::string& candidate : known) {
+    if (name.size() < kShortestBeginning || !candidate.starts_with(name)) continue;
+    if (whole.empty() || candidate.size() < whole.size()) whole = candidate;
+  }
+  if (!whole.empty()) return whole;
   std::string nearest;
   size_t least = name.size();
   for (const std::string& candidate : known) {
