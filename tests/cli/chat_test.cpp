@@ -207,10 +207,23 @@ TEST(Chat, StatsAndHelpTellWhatTheySay) {
 }
 
 TEST(Chat, ExitLeavesAtOnce) {
-  for (const char* command : {"/exit", "/quit"}) {
+  for (const char* command : {"/exit", "/quit", "/bye"}) {
     const Result r = chat(std::string(command) + "\nhi\n");
     EXPECT_EQ(r.code, 0) << r.err;
     EXPECT_EQ(r.out, "");
+  }
+}
+
+TEST(Chat, CommandsOfOtherProgramsMeanTheSameOrAreExplained) {
+  const Result same = chat("hi\n/regen\n/clear\n/?\n/read nosuch.txt\n", {"-n", "1"});
+  EXPECT_EQ(count(same.out, "\n"), 2) << same.err;
+  EXPECT_TRUE(contains(same.err, "nosuch.txt")) << same.err;
+  EXPECT_FALSE(contains(same.err, "there is no command")) << same.err;
+  const Result other = chat("/set temperature 1\n/show info\n/regenarate\n");
+  EXPECT_EQ(other.code, 2);
+  for (const char* const part : {"'/set'; options are given", "'/show'; /stats, /system",
+                                 "'/regenarate'; did you mean /regenerate?"}) {
+    EXPECT_TRUE(contains(other.err, part)) << part << " in\n" << other.err;
   }
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -15,6 +17,7 @@
 #include "cli/common/documents.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/prompt_length.h"
+#include "cli/common/suggest.h"
 #include "cli/common/table_options.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
@@ -94,6 +97,20 @@ const PolicyParam& find_param(const PolicyInfo& info, const std::string& name) {
        fmt::join(names, ", "));
 }
 
+// What people type who know llama.cpp's chat or ollama's.
+constexpr std::pair<std::string_view, std::string_view> kForeignNames[] = {
+    {"quit", "exit"}, {"bye", "exit"},         {"clear", "reset"},
+    {"?", "help"},    {"regen", "regenerate"}, {"read", "file"},
+};
+
+/// What there is in place of a command that is not there.
+std::string command_hint(const std::string& name, const std::vector<std::string>& known) {
+  if (name == "set") return "; options are given where the chat begins: snapkv chat --help";
+  if (name == "show") return "; /stats, /system and /policy show what there is";
+  const std::string near = nearest_name(name, known);
+  return near.empty() ? "" : fmt::format("; did you mean /{}?", near);
+}
+
 /// A document as a message begins with it.
 std::string whole_document(const std::string& text) {
   return text + (text.ends_with('\n') ? "\n" : "\n\n");
@@ -109,14 +126,18 @@ std::string role_counts(const ChatMessages& conversation) {
 
 void ChatShell::run_command(const std::string& line) {
   const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
-  const std::string name = line.substr(1, end - 1);
+  const std::string typed = line.substr(1, end - 1);
+  std::string name = typed;
   const std::string text = trimmed(line.substr(end));
+  for (const auto& [foreign, own] : kForeignNames) {
+    if (typed == foreign) name = own;
+  }
   for (const CommandRow& command : commands()) {
     if (name == command.name) return (this->*command.run)(text);
   }
-  if (name == "quit") return exit(text);
   fail(ErrorCode::kUsage,
-       "there is no command '/{}'; /help lists them, and // begins a message with a slash", name);
+       "there is no command '/{}'{}\n/help lists them, and // begins a message with a slash", typed,
+       command_hint(typed, command_names()));
 }
 
 void ChatShell::help(const std::string& text) {
