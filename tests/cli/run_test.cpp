@@ -162,6 +162,14 @@ TEST(Run, AnswersAboutDocumentsAndWhatIsPipedIn) {
   EXPECT_EQ(wrong.code, 2);
   EXPECT_TRUE(has_text(wrong.err, "there is no file repport.pdf")) << wrong.err;
   EXPECT_EQ(run_with({}, {"run", needle_model(), "repport.pdf"}).code, 2);
+  const Result forgotten = run_with({}, {"run", pdf, question});
+  EXPECT_EQ(forgotten.code, 2);
+  EXPECT_TRUE(has_text(forgotten.err, "the model comes first: snapkv run MODEL " + pdf))
+      << forgotten.err;
+  const Result page = run_with({}, {"run", needle_model(), "https://example.org/a?b", "What?"});
+  EXPECT_EQ(page.code, 2);
+  EXPECT_TRUE(has_text(page.err, "curl -sL 'https://example.org/a?b' | snapkv run MODEL"))
+      << page.err;
 }
 
 TEST(Run, QuestionsMayStandWithoutQuotes) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +63,13 @@ Words split(const std::vector<std::string>& words) {
     if (exists && question.empty()) {
       result.documents.push_back(word);
       continue;
+    }
+    const bool is_address = word.starts_with("http://") || word.starts_with("https://");
+    if (is_address && word.find_first_of(" \t\n") == std::string::npos) {
+      fail(ErrorCode::kUsage,
+           "{0}: snapkv fetches no documents; curl -sL '{0}' | snapkv run MODEL \"QUESTION\" asks "
+           "about a page",
+           word);
     }
     if (looks_like_file(word)) {
       fail(ErrorCode::kUsage,
@@ -128,6 +136,23 @@ int run_about_stored(const RunSettings& s, const Words& words, const std::string
   return run_ask(ask, common);
 }
 
+/// A document where the model should be: the model was forgotten. Damaged models are none.
+void refuse_document_as_model(const std::string& path) {
+  std::error_code error;
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (ending == ".gguf" || ending == ".safetensors" ||
+      !std::filesystem::is_regular_file(path, error)) {
+    return;
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string magic(4, '\0');
+  if (!file.read(magic.data(), std::ssize(magic)) || magic == "GGUF") return;
+  fail(ErrorCode::kUsage,
+       "{0} is not a model; the model comes first: snapkv run MODEL {0} \"QUESTION\"\n"
+       "snapkv models lists the models on this machine",
+       path);
+}
+
 int run_run(RunSettings s, const CommonSettings& common) {
   GenerateSettings& g = s.generate;
   const Words words = split(s.words);
@@ -136,6 +161,7 @@ int run_run(RunSettings s, const CommonSettings& common) {
     fail(ErrorCode::kUsage, "{} is a stored document, and a chat is about one: not {} too", s.model,
          words.documents.front());
   }
+  refuse_document_as_model(s.model);
   g.model.path = find_or_pull_model(s.model, common);
   if (!g.model.draft_model.empty()) {
     g.model.draft_model = find_or_pull_model(g.model.draft_model, common);
