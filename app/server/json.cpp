@@ -3,7 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "server/api/api_error.h"
 
@@ -26,7 +28,9 @@ Json parse_body(std::string_view text) {
   try {
     body = Json::parse(text);
   } catch (const Json::exception& e) {  // a number may also be too large for a double
-    throw bad_request("", fmt::format("the body is no JSON: {}", e.what()));
+    std::string_view what = e.what();   // "[json.exception.parse_error.101] parse error at ..."
+    if (what.starts_with('[')) what.remove_prefix(std::min(what.find("] "), what.size() - 2) + 2);
+    throw bad_request("", fmt::format("the body is no JSON: {}", what));
   }
   if (!body.is_object()) {
     throw bad_request("", fmt::format("the body must be a JSON object, not {}", kind_of(body)));
