@@ -138,10 +138,9 @@ std::string usage_line(const CLI::App& command, const std::string& name) {
     std::string words = option->get_name(true);
     if (option->get_expected_max() >= CLI::detail::expected_max_vector_size) {
       words += "...";
-    } else if (option->get_expected_max() > 1) {
-      words += fmt::format("({}x)", option->get_expected_min());
     }
     text += option->get_required() ? " " + words : fmt::format(" [{}]", words);
+    if (option->get_expected_max() == 2) text += fmt::format(" [{}]", words);
   }
   return text + (visible_subcommands(command).empty() ? "" : " SUBCOMMAND");
 }

@@ -63,7 +63,7 @@ Command add_convert_command(CLI::App& root, const CommonSettings& common) {
   auto s = std::make_shared<ConvertSettings>();
   CLI::App* app =
       root.add_subcommand("convert", "Write a model as one GGUF file, which llama.cpp reads too");
-  app->add_option("model", s->from,
+  app->add_option("MODEL", s->from,
                   "Folder of a Hugging Face model (config.json, safetensors, tokenizer.json), or a "
                   "GGUF file")
       ->type_name("DIR|FILE")

@@ -23,7 +23,7 @@ int run_compare(CompareSettings s) {
 }
 
 void add_compare_options(CLI::App& app, CompareSettings& s) {
-  app.add_option("records", s.files, "Files of records: of side A and B, or one for both")
+  app.add_option("RECORDS", s.files, "Files of records: of side A and B, or one for both")
       ->required()
       ->expected(1, 2)
       ->type_name("FILE");

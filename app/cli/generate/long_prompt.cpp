@@ -198,9 +198,9 @@ std::string said_of_length(const LongPlan& plan, int64_t n_ctx) {
 
 std::string said_of_passages(const LongPlan& plan) {
   return fmt::format(
-      "reading the {} of it ({}) that say most about {}; --long parts reads all of it\n",
+      "reading the {} of it ({}) that {} most about {}; --long parts reads all of it\n",
       plural(std::ssize(plan.parts), "passage"), plural(plan.n_read, "token"),
-      joined_words(plan.words));
+      plan.parts.size() == 1 ? "says" : "say", joined_words(plan.words));
 }
 
 std::string said_of_first(const LongPlan& plan) {

@@ -322,8 +322,8 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
         colour);
     if (r.generation.n_drafted > 0) {
       text += line("guessed",
-                   fmt::format("{}, of which {} were right",
-                               plural(r.generation.n_drafted, "token"), r.generation.n_accepted),
+                   fmt::format("{}, {} of them right", plural(r.generation.n_drafted, "token"),
+                               r.generation.n_accepted),
                    colour);
     }
     if (r.first_token_seconds) {
