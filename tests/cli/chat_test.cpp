@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "chat_support.h"
 #include "tests/support/hf_folder.h"
@@ -283,6 +284,22 @@ TEST(Chat, AMessageThatDoesNotFitIsNoPartOfTheChat) {
   EXPECT_TRUE(contains(r.err, "--ctx-size")) << r.err;
   EXPECT_TRUE(contains(r.err, "2 messages; ")) << r.err;
   EXPECT_EQ(count(r.out, "\n"), 2) << r.out;
+}
+
+// Of a document that is much longer than the context, too: half a percent of this one is more than
+// the context.
+TEST(Chat, AsMuchOfALongDocumentAsFitsIsAdded) {
+  std::string log;
+  for (int i = 0; i < 40'000; ++i) log += "At noon the wind came from the sea.\n";
+  const Result r = chat("/file first " + make_file("log.txt", log) + "\n", {"-c", "400"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(
+      r.err, match, std::regex("the first 0\\.(\\d\\d)% of \\S+: \\d+ tokens, (\\d+) of 400 ")))
+      << r.err;
+  EXPECT_NE(match[1], "00");
+  EXPECT_GE(std::stoi(match[2]), 330) << r.err;
+  EXPECT_LT(std::stoi(match[2]), 400) << r.err;
 }
 
 // Rows of what is the same are there already: a document is read once.

@@ -255,6 +255,9 @@ std::string ChatShell::fitting_part(const std::string& text) const {
   const auto n_ctx = static_cast<double>(session_.session().n_ctx());
   const auto fits = [&](size_t n_bytes) {
     const std::string message = files_ + text.substr(0, n_bytes);
+    if (is_hopeless_length(session_.session().model(), message, session_.session().n_ctx())) {
+      return false;
+    }
     return static_cast<double>(session_.n_tokens_with(message)) < kRoom * n_ctx;
   };
   const auto whole_words = [&](size_t n_bytes) {  // whole characters where there are no blanks
@@ -264,7 +267,7 @@ std::string ChatShell::fitting_part(const std::string& text) const {
     return end;
   };
   size_t low = 0, high = text.size();
-  while (high - low > text.size() / 200 + 1) {
+  while (high - low > low / 100 + 1) {
     const size_t middle = whole_words((low + high) / 2);
     if (middle <= low) break;
     (fits(middle) ? low : high) = middle;
@@ -325,11 +328,10 @@ bool ChatShell::fits(const std::string& text) const {
 void ChatShell::add_first_part() {
   const std::string part = fitting_part(too_long_);
   if (part.empty()) fail(ErrorCode::kContextExceeded, "the context has no room for any of it");
-  add_text(
-      fmt::format("the first {:.0f}% of {}",
-                  100.0 * static_cast<double>(part.size()) / static_cast<double>(too_long_.size()),
-                  too_long_name_),
-      part);
+  const double percent =
+      100.0 * static_cast<double>(part.size()) / static_cast<double>(too_long_.size());
+  add_text(fmt::format("the first {:.{}f}% of {}", percent, percent < 1 ? 2 : 0, too_long_name_),
+           part);
   too_long_.clear();
   document_failed_ = false;
 }
