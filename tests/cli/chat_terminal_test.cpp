@@ -42,6 +42,18 @@ TEST(ChatTerminal, GreetsHelpsAndLeaves) {
   EXPECT_EQ(other.wait_for_end(), 0);
 }
 
+// Emacs' shell and some consoles would show the sequences themselves.
+TEST(ChatTerminal, WritesNoEscapeSequencesToADumbTerminal) {
+  TerminalSession chat(chat_args({"--kv-policy", "full"}), "", {{"TERM", "dumb"}});
+  chat.wait_for("> ");
+  chat.type("/file " + facts_file() + "\r");
+  chat.wait_for("the next message begins with it");
+  chat.wait_for("> ");
+  chat.type("What is the secret number of Rome?\r");
+  end(chat);
+  EXPECT_EQ(chat.screen().find('\x1b'), std::string::npos) << chat.screen();
+}
+
 TEST(ChatTerminal, StreamsAnswersAndTakesLinesThatGoOn) {
   TerminalSession chat(chat_args({"--kv-policy", "full"}));
   chat.wait_for("> ");

@@ -31,13 +31,14 @@ TerminalSession::TerminalSession(const std::vector<std::string>& args, const std
                                  const std::map<std::string, std::string>& env) {
   std::vector<std::string> command = {binary()};
   command.insert(command.end(), args.begin(), args.end());
-  std::vector<std::string> environment = {"HOME=" + (home.empty() ? make_folder() : home),
-                                          "TERM=xterm", "SNAPKV_THREADS=1"};
+  std::map<std::string, std::string> values = {
+      {"HOME", home.empty() ? make_folder() : home}, {"TERM", "xterm"}, {"SNAPKV_THREADS", "1"}};
   for (const char* name : kInheritedVariables) {
-    if (const char* value = std::getenv(name))
-      environment.push_back(std::string(name) + "=" + value);
+    if (const char* value = std::getenv(name)) values[name] = value;
   }
-  for (const auto& [name, value] : env) environment.push_back(name + "=" + value);
+  for (const auto& [name, value] : env) values[name] = value;
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : values) environment.push_back(name + "=" + value);
   std::vector<char*> argv = pointers(command), envp = pointers(environment);
   const winsize size = {.ws_row = 30, .ws_col = 100, .ws_xpixel = 0, .ws_ypixel = 0};
   pid_ = forkpty(&fd_, nullptr, nullptr, &size);

@@ -296,7 +296,7 @@ unsigned char LineEditor::insert_initial(EditLine* edit, wint_t) {
 void LineEditor::redraw_resized() {
   winsize size = {};
   const bool is_known = ioctl(fileno(screen_), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  if (is_known) {
+  if (is_known && !is_dumb_terminal()) {
     const int up = rows_before(line_text(edit_), cursor_of(edit_),
                                static_cast<int>(n_columns(prompt_)), size.ws_col);
     if (up > 0) fmt::print(screen_, "\x1b[{}A", up);
@@ -342,12 +342,12 @@ LineReader::Line LineEditor::read(const std::string& prompt, const std::string& 
   initial_ = initial;
   insert_next_ = !initial.empty();
   el_set(edit_, EL_PREP_TERM, 1);  // before the prompt, so that what is typed is not echoed twice
-  std::fputs(kAskForPasteMarks, screen_);
+  if (!is_dumb_terminal()) std::fputs(kAskForPasteMarks, screen_);
   int n = 0;
   errno = 0;
   const char* text = el_gets(edit_, &n);
   const int error = errno;
-  std::fputs(kNoPasteMarks, screen_);
+  if (!is_dumb_terminal()) std::fputs(kNoPasteMarks, screen_);
   std::fflush(screen_);
   if (interrupted()) {
     write_stderr("\n");

@@ -37,7 +37,7 @@ std::string eta(double fraction, double seconds) {
 }  // namespace
 
 ProgressDisplay::ProgressDisplay(bool enabled, bool verbose)
-    : enabled_(enabled), terminal_(stderr_is_terminal()) {
+    : enabled_(enabled), terminal_(stderr_is_terminal() && !is_dumb_terminal()) {
   const auto logger = std::make_shared<spdlog::logger>(
       "snapkv", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   logger->set_pattern("snapkv: %^%l%$: %v");

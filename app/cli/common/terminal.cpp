@@ -43,12 +43,15 @@ int write_all(int fd, std::string_view text) {
 
 bool colour(bool terminal) {
   const char* no_colour = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  return terminal && (no_colour == nullptr || *no_colour == '\0') &&
-         !(term != nullptr && std::strcmp(term, "dumb") == 0);
+  return terminal && (no_colour == nullptr || *no_colour == '\0') && !is_dumb_terminal();
 }
 
 }  // namespace
+
+bool is_dumb_terminal() {
+  const char* term = std::getenv("TERM");
+  return term != nullptr && std::strcmp(term, "dumb") == 0;
+}
 
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }

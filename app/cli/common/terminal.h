@@ -37,15 +37,19 @@ void write_stderr(std::string_view text);
 /// The same for text with our own escape sequences, whose other parts are printable() already.
 void write_styled_stderr(std::string_view text);
 
-/// Waits until `fd` has bytes or is at its end. Returns false once interrupted(), or after `limit_ms`
-/// milliseconds unless that is negative.
+/// Waits until `fd` has bytes or is at its end. Returns false once interrupted(), or after
+/// `limit_ms` milliseconds unless that is negative.
 bool wait_for_input(int fd, int limit_ms = -1);
-/// Like read() of POSIX, but a signal ends it at any time: with -1 and errno EINTR once interrupted().
-/// One that arrives just before read() waits, or in another thread, would not end that.
+/// Like read() of POSIX, but a signal ends it at any time: with -1 and errno EINTR once
+/// interrupted(). One that arrives just before read() waits, or in another thread, would not end
+/// that.
 ssize_t read_unless_interrupted(int fd, char* data, size_t size);
 /// Reads a whole file, or stdin for "-". Throws Error{kRuntime} naming the file, kUsage when it has
 /// more than `most` bytes.
 std::string read_text(const std::string& path, size_t most = std::string::npos);
+
+/// Whether the terminals show escape sequences as they are (TERM=dumb), as Emacs' shell does.
+bool is_dumb_terminal();
 
 enum class Style { bold, dim, red, green };
 /// Returns `text` in a style if `enabled` (a terminal, and NO_COLOR is not set), else unchanged.
