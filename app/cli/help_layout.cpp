@@ -136,11 +136,13 @@ std::string usage_line(const CLI::App& command, const std::string& name) {
   for (const CLI::Option* option :
        command.get_options([](const CLI::Option* o) { return o->get_positional(); })) {
     std::string words = option->get_name(true);
-    if (option->get_expected_max() >= CLI::detail::expected_max_vector_size) {
+    int most = option->get_expected_max();
+    if (most >= CLI::detail::expected_max_vector_size) {
       words += "...";
+      most = 1;
     }
-    text += option->get_required() ? " " + words : fmt::format(" [{}]", words);
-    if (option->get_expected_max() == 2) text += fmt::format(" [{}]", words);
+    const int least = option->get_required() ? option->get_expected_min() : 0;
+    for (int i = 0; i < most; ++i) text += i < least ? " " + words : fmt::format(" [{}]", words);
   }
   return text + (visible_subcommands(command).empty() ? "" : " SUBCOMMAND");
 }

@@ -36,7 +36,7 @@ constexpr const char* kRootHelp =
 
 constexpr const char* kReadHelp =
     "Read files\n"
-    "Usage: program read [OPTIONS] FILE PAIR(2x) [MORE...]\n"
+    "Usage: program read [OPTIONS] FILE PAIR PAIR [MORE...]\n"
     "\n"
     "Positionals:\n"
     "  FILE PATH REQUIRED                    The first file\n"
@@ -103,7 +103,7 @@ TEST_F(HelpLayout, OfACommandIsAsWritten) { EXPECT_EQ(read_->help("program"), kR
 
 TEST_F(HelpLayout, AUsageLineIsThatOfTheHelp) {
   EXPECT_EQ(usage_line(*read_, "program read"),
-            "Usage: program read [OPTIONS] FILE PAIR(2x) [MORE...]");
+            "Usage: program read [OPTIONS] FILE PAIR PAIR [MORE...]");
 }
 
 }  // namespace help_layout_tests

@@ -55,7 +55,7 @@ TEST(OutputFiles, EveryOptionWithAFileIsKnownAsReadOrWritten) {
                                          "--snapshot-dir", "--spill-dir",     "--template",
                                          "--text",         "--texts",         "--tls-cert",
                                          "--tls-key",      "DOCUMENT",        "WORDS",
-                                         "model",          "records"}))
+                                         "MODEL",          "RECORDS"}))
       << "mark what is written with mark_output()";
 }
 

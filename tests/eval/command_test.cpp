@@ -277,7 +277,7 @@ TEST(EvalCommand, ComparesRecords) {
   const struct {
     std::vector<std::string> args;
     std::string words;
-  } refused[] = {{{}, "records"},
+  } refused[] = {{{}, "RECORDS is required"},
                  {{path}, "3 configurations"},
                  {{path, path, path}, ""},
                  {{path, "--base", "policy=full", "--a", "budget=64"}, "--a"},
