@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Op short_conv: a convolution along each sequence (backend/ops.def). Bound by memory: each row is
-// read once for itself and, from the caches, once for each of the next k - 1 rows. Rows are shared out
-// to the threads; sums are in f32 in the order of j, the same for any number of threads.
+// read once for itself and, from the caches, once for each of the next k - 1 rows. Rows are shared
+// out to the threads; sums are in f32 in the order of j, the same for any number of threads.
 #include <algorithm>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/rows/share_rows.h"
 #include "backend/cpu/target/highway_targets.h"
 #include "backend/cpu/weights/convert.h"
 
@@ -26,8 +27,8 @@ namespace {  // other files have functions of the same names
 constexpr int64_t kChannels = 512;  // whose weights lie in the first-level cache
 
 /// Channels [0, n) of one row, n <= kChannels. Row j of the k inputs is b[j] * x[j], or x[j] where
-/// b[j] is null; tap j of channel i has weights[j * kChannels + i]. Sums begin with the biases, unless
-/// these are null. Without a gate c, the output is silu of the sum.
+/// b[j] is null; tap j of channel i has weights[j * kChannels + i]. Sums begin with the biases,
+/// unless these are null. Without a gate c, the output is silu of the sum.
 template <typename Out, class D>
 HWY_INLINE int64_t conv_channels(D d, const float* const* b, const float* const* x, const float* c,
                                  const float* biases, const float* weights, int64_t k, int64_t i,
@@ -152,18 +153,10 @@ void store_state(const ShortConv& c, const SequenceRows& rows) {
 }  // namespace
 
 void short_conv(const CpuContext& ctx, const ShortConv& c) {
-  constexpr int64_t kParallelValues = 16 * 1024;  // as in rowwise.cpp
-  const int64_t d = c.weight.shape[0];
   const auto conv = HWY_DYNAMIC_DISPATCH(conv_rows);
   for (const SequenceRows& rows : c.sequences) {
-    const int64_t n = rows.end - rows.begin;
-    const int64_t n_shares = n > 1 && n * d >= kParallelValues ? ctx.n_threads : 1;
-#pragma omp parallel for num_threads(ctx.n_threads) if (n_shares > 1)
-    for (int64_t share = 0; share < n_shares; ++share) {
-      const int64_t begin = rows.begin + share * n / n_shares;
-      const int64_t end = rows.begin + (share + 1) * n / n_shares;
-      if (begin < end) conv(c, rows, begin, end);
-    }
+    share_rows(ctx, rows, c.weight.shape[0],
+               [&](int64_t begin, int64_t end) { conv(c, rows, begin, end); });
     store_state(c, rows);
   }
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/rows/share_rows.h"
 #include "backend/cpu/target/highway_targets.h"
 #include "backend/cpu/weights/convert.h"
 #include "base/half.h"
@@ -111,8 +112,6 @@ HWY_EXPORT(blend_row);
 
 namespace {
 
-constexpr int64_t kParallelShift = 16 * 1024;  // values, as in rowwise.cpp
-
 /// The last row, which the sequence's next one needs.
 void store_last_row(const TokenShift& s, const SequenceRows& rows) {
   const int64_t d = s.x.shape[1];
@@ -128,17 +127,10 @@ void store_last_row(const TokenShift& s, const SequenceRows& rows) {
 }  // namespace
 
 void token_shift(const CpuContext& ctx, const TokenShift& s) {
-  const int64_t d = s.x.shape[1];
   const auto run = HWY_DYNAMIC_DISPATCH(shift_rows);
   for (const SequenceRows& rows : s.sequences) {
-    const int64_t n = rows.end - rows.begin;
-    const int64_t n_shares = n > 1 && n * d >= kParallelShift ? ctx.n_threads : 1;
-#pragma omp parallel for num_threads(ctx.n_threads) if (n_shares > 1)
-    for (int64_t share = 0; share < n_shares; ++share) {
-      const int64_t begin = rows.begin + share * n / n_shares;
-      const int64_t end = rows.begin + (share + 1) * n / n_shares;
-      if (begin < end) run(s, rows, begin, end);
-    }
+    share_rows(ctx, rows, s.x.shape[1],
+               [&](int64_t begin, int64_t end) { run(s, rows, begin, end); });
     store_last_row(s, rows);
   }
 }
@@ -146,7 +138,7 @@ void token_shift(const CpuContext& ctx, const TokenShift& s) {
 void blend(const CpuContext& ctx, const Tensor& x, const Tensor& y, const Tensor& gates) {
   const int64_t n = x.shape[0], d = x.shape[1];
   const auto row = HWY_DYNAMIC_DISPATCH(blend_row);
-#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelShift)
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelRowValues)
   for (int64_t t = 0; t < n; ++t) {
     row(y.at<const float>(t), gates.at<const float>(t), d, x.at<float>(t));
   }
