@@ -36,6 +36,15 @@ void read_all(Prefill& prefill) {
   }
 }
 
+/// What a session keeps of a prompt for those that begin alike.
+std::shared_ptr<const KvPrefix> read_prefix(Session& session, std::vector<int32_t> tokens) {
+  PrefillPrompt prompt = prompt_for(session, std::move(tokens));
+  prompt.makes_prefix = true;
+  Prefill prefill(std::move(prompt));
+  read_all(prefill);
+  return prefill.take_prefix();
+}
+
 /// A family's model with such layers.
 class HybridTest : public testing::TestWithParam<const char*> {
  protected:
@@ -304,11 +313,7 @@ TEST_P(WithoutRowsTest, PromptsGoOnFromPrefixesAndFiles) {
   whole.prefill(all);
 
   Session reader(model_, full_options());
-  PrefillPrompt prompt = prompt_for(reader, first);
-  prompt.makes_prefix = true;
-  Prefill prefill(std::move(prompt));
-  read_all(prefill);
-  const std::shared_ptr<const KvPrefix> prefix = prefill.take_prefix();
+  const auto prefix = read_prefix(reader, first);
   EXPECT_EQ(prefix->last_cut(1000), 300);
   EXPECT_EQ(prefix->last_cut(299), 236);
   for (const int64_t n : {236, 300}) {
@@ -329,11 +334,7 @@ TEST_P(WithoutRowsTest, MarksAreSetAtTheEndsOfMessagesAndInLongTexts) {
   std::vector<int32_t> tokens = text(3000, 1);
   tokens[2699] = kEndOfMessage;
   Session session(model_, full_options());
-  PrefillPrompt prompt = prompt_for(session, tokens);
-  prompt.makes_prefix = true;
-  Prefill prefill(std::move(prompt));
-  read_all(prefill);
-  const std::shared_ptr<const KvPrefix> prefix = prefill.take_prefix();
+  const auto prefix = read_prefix(session, std::move(tokens));
   EXPECT_EQ(prefix->last_cut(2900), 2700);
   EXPECT_EQ(prefix->last_cut(2699), 2700 - 2048);
 }
