@@ -86,10 +86,26 @@ function openDatabase(): Promise<IDBDatabase> {
   return result(request);
 }
 
+interface Stores {
+  entries: IDBObjectStore;
+  texts: IDBObjectStore;
+}
+
 function databaseHistory(database: IDBDatabase): History {
   const begin = (mode: IDBTransactionMode) => {
     const transaction = database.transaction(["entries", "texts"], mode);
     return { transaction, entries: transaction.objectStore("entries"), texts: transaction.objectStore("texts") };
+  };
+  // Committed at once: a page that is reloaded or closed before its transaction ended by itself loses the change.
+  const change = (make: (stores: Stores) => void) => {
+    const { transaction, ...stores } = begin("readwrite");
+    make(stores);
+    transaction.commit();
+    return finished(transaction);
+  };
+  const erase = ({ entries, texts }: Stores, id: string) => {
+    entries.delete(id);
+    texts.delete(id);
   };
   const list = async () => (await result(begin("readonly").entries.getAll()) as Entry[]).sort(byChange);
   return {
@@ -101,24 +117,14 @@ function databaseHistory(database: IDBDatabase): History {
     },
     write: async (conversation) => {
       const text = JSON.stringify(conversation);
-      const { transaction, entries, texts } = begin("readwrite");
-      entries.put(entryOf(conversation, text));
-      texts.put(text, conversation.id);
-      const all = entries.getAll();
-      all.onsuccess = () => {
-        for (const { id } of surplus(all.result as Entry[])) {
-          entries.delete(id);
-          texts.delete(id);
-        }
-      };
-      await finished(transaction);
+      await change(({ entries, texts }) => {
+        entries.put(entryOf(conversation, text));
+        texts.put(text, conversation.id);
+      });
+      const old = surplus(await list());
+      if (old.length > 0) await change((stores) => old.forEach(({ id }) => erase(stores, id)));
     },
-    remove: async (id) => {
-      const { transaction, entries, texts } = begin("readwrite");
-      entries.delete(id);
-      texts.delete(id);
-      await finished(transaction);
-    },
+    remove: (id) => change((stores) => erase(stores, id)),
   };
 }
 
