@@ -6,7 +6,7 @@
 namespace snapkv {
 namespace {
 
-/// Measured: docs/performance.md.
+/// Measured: docs/weights.md.
 constexpr int64_t kMostChunksPackedAtUse = 1;
 
 ProductTraits products(const Backend& backend, std::string_view file_type) {

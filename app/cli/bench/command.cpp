@@ -30,7 +30,7 @@ constexpr const char* kBenchFooter =
     "GFLOP/s counts 2 operations per weight and token and 4 * head_dim per head and visible row;\n"
     "GB/s counts weights once per step and the rows of the cache; % limit is of what this machine\n"
     "multiplies (ops) or reads (mem) at most, measured for half a second before each test.\n"
-    "docs/performance.md has the formulas and all fields. Decode tests after a depth continue\n"
+    "docs/bench.md has the formulas and all fields. Decode tests after a depth continue\n"
     "where the last repetition stopped; all other repetitions begin with a new cache.";
 
 // Checks the kernel and cache types of a plan before any time is spent on it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The work that a test must compute and the bytes it must read, from the model's sizes: the
-// roofline formulas of docs/performance.md.
+// roofline formulas of docs/bench.md.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Prints the results of `snapkv bench` test by test, as a Markdown table, CSV, JSON or JSON lines.
-// llama-bench's field names come first and ours after them; docs/performance.md explains them.
+// llama-bench's field names come first and ours after them; docs/bench.md explains them.
 #pragma once
 
 #include <memory>

@@ -7,7 +7,7 @@
 namespace snapkv::cpu {
 namespace {
 
-/// Measured (docs/performance.md), where nothing but the order of sums differs between the two.
+/// Measured (docs/weights.md), where nothing but the order of sums differs between the two.
 struct PackedMinTokens {
   DType weights;
   int64_t n_tokens;
