@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "backend/ops.h"
@@ -79,9 +80,8 @@ inline std::vector<double> get_row(const void* row, DType dtype, int64_t n) {
 }
 
 inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0.0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
+  // in no particular order, so that one sum need not wait for the other
+  return std::transform_reduce(a.begin(), a.end(), b.begin(), 0.0);
 }
 
 /// Turns the scores s of one row of query head h into probabilities, in place: capped, then exp(s_j
