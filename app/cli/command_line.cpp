@@ -12,11 +12,11 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/suggest.h"
 #include "cli/commands.h"
 #include "cli/common/flag_value.h"
 #include "cli/common/llama_flags.h"
 #include "cli/common/output_files.h"
-#include "cli/common/suggest.h"
 #include "cli/common/terminal.h"
 #include "cli/help.h"
 #include "cli/help_layout.h"

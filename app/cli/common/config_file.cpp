@@ -20,10 +20,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "cli/common/flag_value.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/settings.h"
-#include "cli/common/suggest.h"
 #include "cli/common/terminal.h"
 
 namespace snapkv::cli {

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "cli/common/suggest.h"
+#include "base/suggest.h"
 #include "cli/models/gguf_name.h"
 #include "cli/models/model_folders.h"
 #include "eval/common/json_field.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "cli/common/suggest.h"
+#include "base/suggest.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace snapkv::cli {
+namespace snapkv {
 namespace {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -47,4 +47,4 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   return nearest;
 }
 
-}  // namespace snapkv::cli
+}  // namespace snapkv
