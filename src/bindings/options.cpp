@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/suggest.h"
 
 namespace snapkv {
 namespace {
@@ -53,6 +54,10 @@ void add_stop(GeneratorOptions& answer, std::string_view text) {
 [[noreturn]] void fail_unknown(std::string_view option, std::string_view policy) {
   std::vector<std::string> names;
   for (const OptionInfo& info : list_options(policy)) names.push_back(info.option);
+  if (const std::string near = nearest_name(option, names); !near.empty()) {
+    fail(ErrorCode::kUsage, "there is no option \"{}\" with kv_policy {}; did you mean {}?", option,
+         policy, near);
+  }
   fail(ErrorCode::kUsage, "there is no option \"{}\"; with kv_policy {} there are: {}", option,
        policy, fmt::join(names, ", "));
 }

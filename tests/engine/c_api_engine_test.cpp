@@ -179,7 +179,10 @@ TEST_F(CApiEngine, ListsSetsAndGetsOptions) {
   EXPECT_EQ(snapkv_options_set(options_, "kv_kernel_size", "4", error_, sizeof error_),
             SNAPKV_ERROR_USAGE);
   EXPECT_EQ(snapkv_options_set(options_, "topp", "1", error_, sizeof error_), SNAPKV_ERROR_USAGE);
-  EXPECT_NE(std::string(error_).find("there is no option \"topp\""), std::string::npos) << error_;
+  EXPECT_STREQ(error_,
+               "there is no option \"topp\" with kv_policy snapkv-max; did you mean top_p?");
+  EXPECT_EQ(snapkv_options_set(options_, "x", "1", error_, sizeof error_), SNAPKV_ERROR_USAGE);
+  EXPECT_NE(std::string(error_).find("there are: "), std::string::npos) << error_;
   set("kv_kernel_size", "5");
   set("kv_policy", "keydiff");  // which has no such parameter
   EXPECT_EQ(snapkv_options_get(options_, "kv_kernel_size", error_, sizeof error_), nullptr);

@@ -78,12 +78,13 @@ void add_variable_names(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::App* command : commands_of(app)) add_variable_names(*command, names);
 }
 
-// Whether a variable belongs to `make`, to the tests that run the program, or to the Python package.
+// Whether a variable belongs to `make`, to the tests that run the program, or to the Python
+// package.
 bool is_of_the_build(std::string_view name) {
-  constexpr std::string_view kNames[] = {"SNAPKV_PRESET", "SNAPKV_ORACLE_MODELS",
-                                         "SNAPKV_HF_FOLDERS", "SNAPKV_GGML_VALUES",
+  constexpr std::string_view kNames[] = {"SNAPKV_PRESET",           "SNAPKV_ORACLE_MODELS",
+                                         "SNAPKV_HF_FOLDERS",       "SNAPKV_GGML_VALUES",
                                          "SNAPKV_SPEED_VOCABULARY", "SNAPKV_LIBRARY",
-                                         "SNAPKV_SERVER_LIBRARY", "SNAPKV_PROGRAM"};
+                                         "SNAPKV_SERVER_LIBRARY",   "SNAPKV_PROGRAM"};
   return name.starts_with("SNAPKV_TEST_") || name.starts_with("SNAPKV_FUZZ_") ||
          std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
@@ -113,6 +114,22 @@ bool has_option(const CLI::App& app, const std::string& name) {
   const std::vector<const CLI::App*> tasks = commands_of(app);
   return std::any_of(tasks.begin(), tasks.end(),
                      [&](const CLI::App* task) { return has_option(*task, name); });
+}
+
+// Adds the names of the settings of the command and its tasks.
+void add_setting_names(const CLI::App& app, std::vector<std::string>& names) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (const auto name = settable_name(*option)) names.push_back(*name);
+  }
+  for (const CLI::App* task : commands_of(app)) add_setting_names(*task, names);
+}
+
+// Returns "; did you mean temp?", or nothing where no known name is near.
+std::string suggestion(const std::string& name, const std::vector<std::string>& known) {
+  std::string words = name;  // as variables and Python write it
+  std::replace(words.begin(), words.end(), '_', '-');
+  const std::string near = nearest_name(words, known);
+  return near.empty() ? "" : fmt::format("; did you mean {}?", near);
 }
 
 // Returns the command of that name; nullptr if there is none.
@@ -242,14 +259,19 @@ void read_table(const CLI::App& app, const toml::table& table, const std::string
       const std::string inner_section = section.empty() ? key : section + "." + key;
       const CLI::App* command = find_command(app, key);
       if (command == nullptr) {
-        fail(ErrorCode::kUsage, "{}: section [{}] is not a command", origin, inner_section);
+        std::vector<std::string> names;
+        for (const CLI::App* each : commands_of(app)) names.push_back(each->get_name());
+        fail(ErrorCode::kUsage, "{}: section [{}] is not a command{}", origin, inner_section,
+             suggestion(key, names));
       }
       read_table(*command, *inner, inner_section, path, entries);
     } else if (has_option(app, key)) {
       entries.push_back({section, key, typed_values(node, origin + ": " + key), origin});
     } else {
-      fail(ErrorCode::kUsage, "{}: unknown setting '{}'{}", origin, key,
-           section.empty() ? "" : " in section [" + section + "]");
+      std::vector<std::string> names;
+      add_setting_names(app, names);
+      fail(ErrorCode::kUsage, "{}: unknown setting '{}'{}{}", origin, key,
+           section.empty() ? "" : " in section [" + section + "]", suggestion(key, names));
     }
   }
 }
