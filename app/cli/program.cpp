@@ -28,7 +28,7 @@ int report(ErrorCode code, const std::string& message) {
 /// Reports an error. After a signal, any error is reported as its result, since even a failed read
 /// may only have been interrupted.
 int report_error(ErrorCode code, const std::string& message) {
-  if (!interrupted() || code == ErrorCode::kCancelled) return report(code, message);
+  if (!interrupted() || message.starts_with("stopped by")) return report(code, message);
   return report(ErrorCode::kCancelled, fmt::format("stopped by {} ({})", interruption(), message));
 }
 

@@ -150,6 +150,7 @@ TEST(Long, CtrlCEndsTheReadingOfParts) {
   const Result r = run(command);
   EXPECT_EQ(r.code, 130) << r.err;
   EXPECT_EQ(r.out, "");
+  EXPECT_NE(r.err.find("error: stopped by Ctrl-C in part "), std::string::npos) << r.err;
 }
 
 }  // namespace long_tests

@@ -64,6 +64,17 @@ std::string place_text(const TextPart& part) {
   return long_documents::page_text(part.first_page, part.last_page);
 }
 
+/// Calls `work`; where a signal ends it, the error says so, and at what `place` of the work.
+template <typename Work>
+auto unless_stopped(const std::string& place, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kCancelled || !interrupted()) throw;
+    fail(ErrorCode::kCancelled, "stopped by {} {}", interruption(), place);
+  }
+}
+
 /// Reads the parts one by one, and asks each the question.
 class PartReader {
  public:
@@ -105,7 +116,11 @@ class PartReader {
       step_seconds_ = since_read.seconds() / kSteps;
       return reading;
     };
-    const long_documents::Reading shorter = measure(128), longer = measure(512);
+    const auto measure_unless_stopped = [&](int64_t n) {
+      return unless_stopped("while it estimated the time", [&] { return measure(n); });
+    };
+    const long_documents::Reading shorter = measure_unless_stopped(128);
+    const long_documents::Reading longer = measure_unless_stopped(512);
     constexpr double kTypicalAnswer = 40;  // tokens
     constexpr int64_t kTypicalSources = 500;
     const auto n_parts = std::ssize(plan_.parts);
@@ -119,7 +134,8 @@ class PartReader {
     std::vector<PartAnswer> answers;
     const Timer timer;
     for (size_t i = 0; i < plan_.parts.size(); ++i) {
-      answers.push_back(answer(i, timer));
+      const std::string place = fmt::format("in part {} of {}", i + 1, plan_.parts.size());
+      answers.push_back(unless_stopped(place, [&] { return answer(i, timer); }));
       n_done_ += plan_.parts[i].n_tokens;
     }
     progress_.set_title("");
@@ -164,7 +180,7 @@ class PartReader {
         session, sampler, {.max_tokens = long_documents::kPartAnswerTokens},
         [&](std::string_view, int64_t) { show(i, 1, timer); }, generation);
     if (generation.stop_reason == StopReason::cancelled) {
-      fail(ErrorCode::kCancelled, "cancelled in part {} of {}", i + 1, plan_.parts.size());
+      fail(ErrorCode::kCancelled, "the answer of part {} was cancelled", i + 1);
     }
     PartAnswer answer;
     answer.part = i;
