@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "server/service.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -45,12 +48,10 @@ Service::Service(HttpServer& http, ServiceOptions options)
       [this](const httplib::Request& request, httplib::Response& response) {
         return before_routing(request, response);
       });
-  http_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
+  http_.set_error_handler([this](const httplib::Request& request, httplib::Response& response) {
     if (!response.body.empty()) return;
-    const int status = response.status;
-    write_error(
-        request, response,
-        status == 404 ? no_such_route(request) : ApiError(status, "the request could not be read"));
+    if (response.status == 404) return refuse_route(request, response);
+    write_error(request, response, ApiError(response.status, "the request could not be read"));
   });
   add_generating_routes();
   add_model_routes();
@@ -60,10 +61,10 @@ Service::Service(HttpServer& http, ServiceOptions options)
   add_ollama_routes();
   add_missing_routes();
   // the library would read a body that nobody needs
-  const auto refuse = [](const httplib::Request& request, httplib::Response& response,
-                         const httplib::ContentReader&) {
+  const auto refuse = [this](const httplib::Request& request, httplib::Response& response,
+                             const httplib::ContentReader&) {
     if (Connection* connection = Connection::current()) connection->close_after_answer();
-    write_error(request, response, no_such_route(request));
+    refuse_route(request, response);
   };
   http_.Post("[\\s\\S]*", refuse);
   http_.Delete("[\\s\\S]*", refuse);
@@ -88,13 +89,17 @@ httplib::Server::HandlerResponse Service::before_routing(const httplib::Request&
   try {
     check_framing(request, http_.most_body());
     access_.check(request, response);
-    const bool has_routes = request.path.size() <= kLongestPath &&
-                            (reads_body || request.method == "GET" || request.method == "HEAD" ||
-                             request.method == "OPTIONS" || request.method == "DELETE");
-    if (!has_routes) throw no_such_route(request);
   } catch (const ApiError& e) {
     if (connection != nullptr && has_body) connection->close_after_answer();
     write_error(request, response, e);
+    return Response::Handled;
+  }
+  const bool has_routes = request.path.size() <= kLongestPath &&
+                          (reads_body || request.method == "GET" || request.method == "HEAD" ||
+                           request.method == "OPTIONS" || request.method == "DELETE");
+  if (!has_routes) {
+    if (connection != nullptr && has_body) connection->close_after_answer();
+    refuse_route(request, response);
     return Response::Handled;
   }
   if (request.method != "OPTIONS") return Response::Unhandled;
@@ -134,7 +139,29 @@ const ApiContext& Service::context() const {
   throw ApiError(503, "the model is being loaded", "loading", "", 1);
 }
 
+std::string Service::methods_for(const std::string& path) const {
+  if (path.size() > kLongestPath) return "";
+  std::set<std::string> methods;
+  for (const Route& route : routes_) {
+    if (std::regex_match(path, route.path)) methods.insert(route.method);
+  }
+  if (methods.contains("GET")) methods.insert("HEAD");
+  return fmt::format("{}", fmt::join(methods, ", "));
+}
+
+void Service::refuse_route(const httplib::Request& request, httplib::Response& response) const {
+  const std::string methods = methods_for(request.path);
+  if (methods.empty()) return write_error(request, response, no_such_route(request));
+  response.set_header("Allow", methods);
+  write_error(request, response,
+              ApiError(405,
+                       fmt::format("{} takes {}, not {}", request.path, methods,
+                                   request.method.substr(0, 20)),
+                       "method_not_allowed"));
+}
+
 void Service::get(const std::string& path, Handler handler) {
+  routes_.push_back({"GET", std::regex(path)});
   http_.Get(path, [handler = std::move(handler)](const httplib::Request& request,
                                                  httplib::Response& response) {
     try {
@@ -146,6 +173,7 @@ void Service::get(const std::string& path, Handler handler) {
 }
 
 void Service::post(const std::string& path, BodyHandler handler) {
+  routes_.push_back({"POST", std::regex(path)});
   http_.Post(path, [this, handler = std::move(handler)](const httplib::Request& request,
                                                         httplib::Response& response,
                                                         const httplib::ContentReader& reader) {

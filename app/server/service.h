@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,10 @@ class Service {
   void add_ollama_routes();
   /// Routes of other servers, which are answered with what is missing.
   void add_missing_routes();
+  /// The methods that a path takes, "GET, HEAD"; empty: there is no such path.
+  std::string methods_for(const std::string& path) const;
+  /// 405 with the header Allow for a path that takes other methods, else 404.
+  void refuse_route(const httplib::Request& request, httplib::Response& response) const;
   void get(const std::string& path, Handler handler);
   void post(const std::string& path, BodyHandler handler);
   void generate(const std::string& path, ReadExchange read);
@@ -75,9 +80,16 @@ class Service {
   void answer_health(httplib::Response& response) const;
 
   HttpServer& http_;
+  /// A path, which is a regular expression, and a method that it takes.
+  struct Route {
+    std::string method;
+    std::regex path;
+  };
+
   const ServiceOptions options_;
   const Access access_;
   const RequestLog log_;
+  std::vector<Route> routes_;
   Metrics metrics_;
   std::atomic<int> n_active_ = 0;
   std::atomic<bool> draining_ = false;

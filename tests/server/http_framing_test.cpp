@@ -56,7 +56,7 @@ TEST_F(HttpFraming, NoBodyIsReadAsARequest) {
       {with_hidden("POST /none HTTP/1.1", "Transfer-Encoding: chunked\r\n"), "404"},
       {with_hidden("POST /no%0d%0ane HTTP/1.1", "Transfer-Encoding: chunked\r\n"), "404"},
       {with_hidden("POST /" + std::string(8000, 'a') + " HTTP/1.1", length), "404"},
-      {with_hidden("PUT /tokenize HTTP/1.1", length), "404"},
+      {with_hidden("PUT /tokenize HTTP/1.1", length), "405"},
       {with_hidden("PUT /tokenize HTTP/1.1", "Transfer-Encoding: chunked\r\n"), "400"},
       {with_hidden("DELETE /v1/kv/snapshots/x HTTP/1.1", "Transfer-Encoding: chunked\r\n"), "400"},
       {with_hidden("DELETE /v1/kv/snapshots/x HTTP/1.1", "Content-Length: 99999999999\r\n"), "413"},

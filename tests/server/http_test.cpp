@@ -95,6 +95,25 @@ TEST_F(Http, HealthSaysWhatTheServerDoes) {
   EXPECT_EQ(post("/v1/completions", R"({"prompt": "x"})")->status, 503);
 }
 
+TEST_F(Http, AnotherMethodIsAnErrorThatNamesThoseThereAre) {
+  start();
+  const auto expect = [](const httplib::Result& result, const std::string& allowed) {
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->status, 405) << result->body;
+    EXPECT_EQ(result->get_header_value("Allow"), allowed);
+  };
+  const auto get = client().Get("/v1/chat/completions");
+  expect(get, "POST");
+  EXPECT_EQ(Json::parse(get->body)["error"]["message"], "/v1/chat/completions takes POST, not GET");
+  EXPECT_EQ(Json::parse(get->body)["error"]["code"], "method_not_allowed");
+  expect(client().Get("/v1/documents/text"), "POST");
+  expect(client().Get("/v1/kv/snapshots/a"), "DELETE");
+  expect(post("/v1/models", "{}"), "GET, HEAD");
+  expect(client().Delete("/v1/kv/snapshots"), "GET, HEAD, POST");
+  expect(client().Put("/tokenize", "{}", "application/json"), "POST");
+  EXPECT_EQ(client().Put("/none", "{}", "application/json")->status, 404);
+}
+
 TEST_F(Http, ErrorsHaveTheClientsFormat) {
   start();
   auto result = post("/v1/completions", "{");
@@ -106,6 +125,9 @@ TEST_F(Http, ErrorsHaveTheClientsFormat) {
   result = client().Get("/v2/none");
   EXPECT_EQ(result->status, 404);
   EXPECT_EQ(Json::parse(result->body)["error"]["code"], "not_found");
+  result = post("/v1/completions", R"({"prompt": "x", "kv": {"policy": "nope"}})");
+  EXPECT_EQ(result->status, 400);
+  EXPECT_EQ(Json::parse(result->body)["error"]["param"], "kv.policy");
   engine_.set_script([](const Request&, RequestUpdates&) {
     throw Refused(Refused::Kind::queue_full, "256 requests wait", 7);
   });
@@ -435,9 +457,8 @@ TEST_F(Http, EndpointsOfTheModel) {
   (void)post("/v1/completions", R"({"prompt": "x"})");
   const std::string metrics = client().Get("/metrics")->body;
   for (const char* line :
-       {"snapkv_generated_tokens_total 12",
-        "snapkv_first_token_seconds_count 1", "snapkv_sessions{state=\"kept\"} 0",
-        "# TYPE snapkv_token_seconds histogram"}) {
+       {"snapkv_generated_tokens_total 12", "snapkv_first_token_seconds_count 1",
+        "snapkv_sessions{state=\"kept\"} 0", "# TYPE snapkv_token_seconds histogram"}) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line << " in\n" << metrics;
   }
 }

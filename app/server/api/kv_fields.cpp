@@ -77,10 +77,10 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
   if (const auto policy = kv.text("policy"); policy && *policy != session.kv.name) {
     try {
       session.kv = context.options.policy(*policy);
+      if (!policy_info(*policy).has_budget) session.kv_memory = 0;
     } catch (const Error& e) {
       kv.refuse("policy", e.what());
     }
-    if (!policy_info(*policy).has_budget) session.kv_memory = 0;
   }
   read_params(kv, session.kv);
   if (kv.has("budget") || kv.has("ratio")) session.kv_memory = 0;

@@ -62,9 +62,10 @@ documents::ReadLimits limits_for(size_t most_bytes, std::optional<ApiError>& giv
 
 void Service::add_document_routes() {
   auto places = std::make_shared<std::counting_semaphore<>>(kMostReaders);
-  http_.Post("/v1/documents/text", [this, places](const httplib::Request& request,
-                                                  httplib::Response& response,
-                                                  const httplib::ContentReader& reader) {
+  const char* const path = "/v1/documents/text";
+  routes_.push_back({"POST", std::regex(path)});
+  http_.Post(path, [this, places](const httplib::Request& request, httplib::Response& response,
+                                  const httplib::ContentReader& reader) {
     ++n_active_;
     try {
       const size_t most = http_.most_body();

@@ -90,7 +90,9 @@ void Service::add_slot_routes() {
     }
     --n_active_;
   });
-  http_.Delete("/v1/kv/snapshots/([^/]{1,200})",
+  const char* const snapshot = "/v1/kv/snapshots/([^/]{1,200})";
+  routes_.push_back({"DELETE", std::regex(snapshot)});
+  http_.Delete(snapshot,
                [this](const httplib::Request& request, httplib::Response& response,
                       const httplib::ContentReader&) {  // a body means nothing and is not read
                  try {
