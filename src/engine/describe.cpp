@@ -5,10 +5,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
+#include <variant>
 
 #include "base/error.h"
 #include "engine/core/model_impl.h"
+#include "format/ggml_types.h"
 #include "model/blocks/expert_names.h"
 
 namespace snapkv {
@@ -121,6 +124,20 @@ PolicyParams read_policy_defaults(const GgufFile& file) {
   return params;
 }
 
+/// The name of general.file_type; `file_type` in upper case where the file does not say, or a
+/// number without a name.
+std::string quantization_of(const GgufFile& file, std::string_view file_type) {
+  const auto entry = file.metadata().find("general.file_type");
+  const auto* number =
+      entry != file.metadata().end() ? std::get_if<uint64_t>(&entry->second.value) : nullptr;
+  if (number != nullptr && *number < kFileTypes.size() && !kFileTypes[*number].empty()) {
+    return std::string(kFileTypes[*number]);
+  }
+  std::string name(file_type);
+  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
 }  // namespace
 
 PolicyConfig recommended_policy(const ModelInfo& info, const std::string& policy) {
@@ -202,6 +219,7 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
       std::max_element(params_of_type.begin(), params_of_type.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != params_of_type.end()) info.file_type = snapkv::name(most->first);
+  info.quantization = quantization_of(file, info.file_type);
   return info;
 }
 

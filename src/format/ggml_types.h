@@ -80,6 +80,19 @@ constexpr const GgmlType* find_ggml_type(uint32_t ggml_type) {
   return ggml_type < kGgmlTypes.size() ? &kGgmlTypes[ggml_type] : nullptr;
 }
 
+/// llama.cpp's names of mixtures of types by general.file_type; empty where a number is not used.
+inline constexpr std::array<std::string_view, 40> kFileTypes = {
+    "F32",    "F16",    "Q4_0",  "Q4_1",    "",       "",       "",       "Q8_0",
+    "Q5_0",   "Q5_1",   "Q2_K",  "Q3_K_S",  "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M",
+    "Q5_K_S", "Q5_K_M", "Q6_K",  "IQ2_XXS", "IQ2_XS", "Q2_K_S", "IQ3_XS", "IQ3_XXS",
+    "IQ1_S",  "IQ4_NL", "IQ3_S", "IQ3_M",   "IQ2_S",  "IQ2_M",  "IQ4_XS", "IQ1_M",
+    "BF16",   "",       "",      "",        "TQ1_0",  "TQ2_0",  "MXFP4",  "NVFP4"};
+
+static_assert(std::all_of(std::begin(kDTypes), std::end(kDTypes), [](const DTypeInfo& t) {
+  return t.dtype == DType::i32 || kFileTypes[t.file_type].empty() ||
+         kFileTypes[t.file_type].starts_with(kGgmlTypes[t.ggml_type].name);
+}));
+
 /// nullopt for a type that weights cannot have here.
 inline std::optional<DType> dtype_of(uint32_t ggml_type) {
   for (const DType t : kWeightTypes) {

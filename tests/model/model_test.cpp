@@ -31,6 +31,21 @@ TEST(ModelTest, AValidFileLoads) {
   EXPECT_EQ(session.logits().size(), 259u);
 }
 
+TEST(ModelTest, TheFileNamesItsMixtureOfTypes) {
+  const TempDir folder;
+  const auto quantization = [&](const TinyFile& file) {
+    return describe_model(file.write(folder)).info.quantization;
+  };
+  TinyFile file;
+  EXPECT_EQ(quantization(file), "F32") << "of the weights";
+  file.set("general.file_type", uint32_t{15});
+  EXPECT_EQ(quantization(file), "Q4_K_M");
+  file.set("general.file_type", uint32_t{1000});
+  EXPECT_EQ(quantization(file), "F32");
+  file.set("general.file_type", std::string("x"));
+  EXPECT_EQ(quantization(file), "F32");
+}
+
 TEST(ModelTest, NumbersThatF32CannotHoldAreNamed) {
   for (const char* key : {"llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base",
                           "llama.rope.scale_linear"}) {

@@ -3,7 +3,6 @@
 // model.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "server/api/endpoints.h"
@@ -23,19 +22,13 @@ std::string size_name(int64_t n_params) {
                                    : fmt::format("{:.2f}M", static_cast<double>(n_params) / 1e6);
 }
 
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
-}
-
 Json details(const ModelInfo& info) {
   return {{"parent_model", ""},
           {"format", "gguf"},
           {"family", info.architecture},
           {"families", {info.architecture}},
           {"parameter_size", size_name(info.n_params)},
-          {"quantization_level", upper(info.file_type)}};
+          {"quantization_level", info.quantization}};
 }
 
 Json entry_of(const ApiContext& context) {
