@@ -64,6 +64,14 @@ std::optional<int64_t> parse_size(std::string_view text) {
   const size_t n_digits = std::min(rest.find_first_not_of("+-0123456789"), rest.size());
   const std::optional<int64_t> count = parse_whole(rest.substr(0, n_digits));
   rest.remove_prefix(n_digits);
+  double fraction = 0;  // of a unit: "1.5G"
+  if (rest.starts_with('.')) {
+    const size_t end = std::min(rest.find_first_not_of("0123456789", 1), rest.size());
+    const std::optional<double> part = parse_real("0" + std::string(rest.substr(0, end)));
+    if (!part || end == 1) return std::nullopt;
+    fraction = *part;
+    rest.remove_prefix(end);
+  }
   if (rest.starts_with(' ') && rest.size() > 1) rest.remove_prefix(1);  // "256 MiB"
   int64_t unit = 1;
   if (!rest.empty() && rest != "b") {
@@ -77,7 +85,13 @@ std::optional<int64_t> parse_size(std::string_view text) {
       *count < std::numeric_limits<int64_t>::min() / unit) {
     return std::nullopt;
   }
-  return *count * unit;
+  if (fraction == 0) return *count * unit;
+  const auto bytes = static_cast<int64_t>(fraction * static_cast<double>(unit));
+  const int64_t whole = *count * unit;
+  if (unit == 1 || lower.front() == '-' || whole > std::numeric_limits<int64_t>::max() - bytes) {
+    return std::nullopt;
+  }
+  return whole + bytes;
 }
 
 std::string size_text(int64_t bytes) {

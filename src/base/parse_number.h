@@ -25,8 +25,10 @@ double read_double(const char* text, const char** end = nullptr);
 /// becomes that.
 int64_t whole_limit(double limit);
 
-/// Bytes: a whole number and a unit: b, or K, M, G, T, P, E (1024 and its powers), optionally with
-/// B or iB, in any letter case: "8G", "256MiB", "1000b". Without a unit: bytes. Within int64.
+/// Bytes: a number and a unit: b, or K, M, G, T, P, E (1024 and its powers), optionally with
+/// B or iB, in any letter case: "8G", "256MiB", "1.5G", "1000b". Without a unit: bytes. Only sizes
+/// with a unit of at least 1024 bytes may have a fraction, which is rounded down to bytes. Within
+/// int64.
 std::optional<int64_t> parse_size(std::string_view text);
 
 /// "8 GiB", "1000 B": the size in the largest unit that divides it; parse_size() reads it back.
