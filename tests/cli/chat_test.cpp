@@ -257,7 +257,8 @@ TEST(Chat, ErrorsNameWhatIsWrongAndTheChatGoesOn) {
       {"/policy nosuch", 2, {"nosuch", "snapkv"}},
       {"/policy snapkv size=3", 2, {"'size'", "budget", "kernel"}},
       {"/policy snapkv budget", 2, {"'budget'", "PARAMETER=VALUE"}},
-      {"/policy snapkv budget=-3", 2, {"--kv-budget", "-3"}},
+      {"/policy snapkv budget=-3", 2, {"error: budget", "-3"}},
+      {"/policy budget=abc", 2, {"error: budget", "abc"}},
       {"\xff\xfe", 2, {"UTF-8"}},
   };
   for (const auto& c : cases) {

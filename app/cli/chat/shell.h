@@ -72,6 +72,7 @@ class ChatShell {
   void file(const std::string& text);
   void stats(const std::string& text);
   void policy(const std::string& text);
+  void change_policy(const std::string& text);
   void exit(const std::string& text);
 
   /// Lets the user edit a text at the terminal; returns an empty text if they gave up.

@@ -78,13 +78,23 @@ void refuse_arguments(const std::string& text, const char* command) {
   if (!text.empty()) fail(ErrorCode::kUsage, "/{} takes nothing after it, not '{}'", command, text);
 }
 
+/// What /policy calls an option: "budget" for --kv-budget, "kv-memory" for --kv-memory.
+std::string brief_name(std::string_view option) {
+  std::string name = flag_of(option);
+  if (name.starts_with("--")) name.erase(0, 2);
+  const bool is_param =
+      std::any_of(shared_params().begin(), shared_params().end(),
+                  [&](const SharedParam& shared) { return shared.param->option == option; });
+  return is_param && name.starts_with("kv-") ? name.substr(3) : name;
+}
+
 /// Finds the parameter by any of its names: kernel_size, kernel or kv-kernel. Throws kUsage.
 const PolicyParam& find_param(const PolicyInfo& info, const std::string& name) {
   std::vector<std::string> names;
   for (const PolicyParam& param : info.params) {
     const std::string typed = flag_of(param.option);
     const std::string flag = typed.substr(typed.find_first_not_of('-'));
-    const std::string brief = flag.starts_with("kv-") ? flag.substr(3) : flag;
+    const std::string brief = brief_name(param.option);
     if (name == param.name || name == param.label || name == flag || name == brief ||
         name == typed) {
       return param;
@@ -387,6 +397,14 @@ void ChatShell::stats(const std::string& text) {
 }
 
 void ChatShell::policy(const std::string& text) {
+  try {
+    change_policy(text);
+  } catch (const Error& e) {  // which names options as the command line does
+    throw Error(e.code(), e.message(brief_name));
+  }
+}
+
+void ChatShell::change_policy(const std::string& text) {
   if (text.empty()) {
     const PolicyConfig& now = session_.session().options().kv;
     std::vector<std::string> all = policy_names();
