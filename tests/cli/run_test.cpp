@@ -110,6 +110,22 @@ TEST(Run, FindsModelsByTheirNames) {
             " 48213.\n");
 }
 
+TEST(Models, WithoutAHomeTheCurrentFolderIsNone) {
+  Command command;
+  command.shell = "unset HOME";
+  command.args = {"models"};
+  const Result list = run(command);
+  EXPECT_EQ(list.code, 0) << list.err;
+  for (const char* folder : {"\n  .cache", "\n  .ollama", "\n  .lmstudio", "\n  /models/real"}) {
+    EXPECT_FALSE(has_text(list.out, folder)) << list.out;
+  }
+  command.env = {{"HF_ENDPOINT", "http://127.0.0.1:1"}};
+  command.args = {"pull", "acme/needle"};
+  const Result pull = run(command);
+  EXPECT_EQ(pull.code, 2);
+  EXPECT_TRUE(has_text(pull.err, "neither HOME nor XDG_CACHE_HOME is set")) << pull.err;
+}
+
 TEST(Models, OtherCommandsTakeTheirNamesToo) {
   const auto home = home_with_models();
   const auto answer = [&](const std::vector<std::string>& words) {

@@ -113,8 +113,11 @@ void add_hugging_face(const fs::path& hub, std::vector<LocalModel>& models) {
 
 std::vector<fs::path> ollama_folders() {
   if (const std::string set = variable_or_empty("OLLAMA_MODELS"); !set.empty()) return {set};
-  return {home_folder(".ollama/models"), "/usr/share/ollama/.ollama/models",
-          "/var/lib/ollama/.ollama/models"};
+  std::vector<fs::path> folders = {home_folder(".ollama/models"),
+                                   "/usr/share/ollama/.ollama/models",
+                                   "/var/lib/ollama/.ollama/models"};
+  std::erase_if(folders, [](const fs::path& folder) { return folder.empty(); });
+  return folders;
 }
 
 /// The blob of a manifest's model; empty where it names none.
@@ -159,7 +162,7 @@ std::vector<fs::path> made_folders() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error);  // build/release/bin/snapkv
   if (!error) {
     const fs::path source = program.parent_path().parent_path().parent_path().parent_path();
-    folders.push_back(source / "models" / "real");
+    if (is_there(source / "CMakeLists.txt")) folders.push_back(source / "models" / "real");
   }
   if (folders.size() == 2 && fs::equivalent(folders[0], folders[1], error)) folders.pop_back();
   return folders;
@@ -176,7 +179,8 @@ std::vector<Store> stores_of_files() {
       {own_models_folder(), "snapkv"},
       {home_folder(".lmstudio/models"), "LM Studio"},
       {home_folder(".cache/lm-studio/models"), "LM Studio"},
-      {llama.empty() ? cache_folder() / "llama.cpp" : fs::path(llama), "llama.cpp"}};
+      {llama.empty() ? below_cache("llama.cpp") : fs::path(llama), "llama.cpp"}};
+  std::erase_if(stores, [](const Store& store) { return store.folder.empty(); });
   for (const fs::path& folder : made_folders()) stores.push_back({folder, "make models"});
   return stores;
 }
@@ -234,8 +238,8 @@ bool are_copies(const LocalModel& a, const LocalModel& b) {
 std::vector<LocalModel> without_copies(const std::vector<LocalModel>& models) {
   std::vector<LocalModel> kept;
   for (const LocalModel& model : models) {
-    const bool is_new = std::none_of(kept.begin(), kept.end(),
-                                     [&](const LocalModel& each) { return are_copies(each, model); });
+    const bool is_new = std::none_of(
+        kept.begin(), kept.end(), [&](const LocalModel& each) { return are_copies(each, model); });
     if (is_new) kept.push_back(model);
   }
   return kept;
@@ -270,7 +274,7 @@ std::vector<LocalModel> find_local_models() {
 std::vector<std::string> model_folders() {
   std::vector<std::string> folders;
   for (const Store& store : stores_of_files()) folders.push_back(store.folder.string());
-  folders.push_back(hugging_face_folder().string());
+  if (const fs::path hub = hugging_face_folder(); !hub.empty()) folders.push_back(hub.string());
   for (const fs::path& folder : ollama_folders()) folders.push_back(folder.string());
   return folders;
 }

@@ -20,7 +20,7 @@ class HubPull : public Pull {
       : source_(std::move(source)),
         settings_(settings),
         client_(hub_endpoint(), variable_or_empty("HF_TOKEN")),
-        cache_(hugging_face_folder(), source_.repo) {
+        cache_(needed_folder(hugging_face_folder()), source_.repo) {
     if (const std::string offline = variable_or_empty("HF_HUB_OFFLINE");
         !offline.empty() && offline != "0") {
       fail(ErrorCode::kRuntime, "HF_HUB_OFFLINE is set, which forbids asking {}", hub_endpoint());

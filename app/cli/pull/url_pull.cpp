@@ -82,6 +82,7 @@ class UrlPull : public Pull {
   UrlPull(const UrlSource& source, const PullSettings& settings)
       : settings_(settings), client_("", ""), name_(split_name(source.file_name).name) {
     split_url(source.url, url_);
+    (void)needed_folder(own_models_folder());
     const SplitName split = split_name(source.file_name);
     const std::string::size_type at = source.url.rfind(escape_path(source.file_name));
     if (split.count == 1 || at == std::string::npos) {
