@@ -249,20 +249,49 @@ class Progress:
 
 
 class Handle:
-    """An object of the C API, freed with this one."""
+    """An object of the C API, freed with this one or by close()."""
 
-    def __init__(self, pointer, free):
-        self.pointer = pointer
+    def __init__(self, pointer, free, what="object"):
+        self._pointer = pointer
         self._free = getattr(lib, free)
+        self._what = what
+
+    def __bool__(self):
+        return bool(self._pointer)
+
+    @property
+    def pointer(self):
+        if not self._pointer:
+            raise UsageError(2, f"the {self._what} is closed")
+        return self._pointer
+
+    def close(self):
+        pointer, self._pointer = self._pointer, None
+        if pointer:
+            self._free(pointer)
 
     def __del__(self):
-        if getattr(self, "pointer", None):
-            self._free(self.pointer)
-            self.pointer = None
+        if getattr(self, "_pointer", None):
+            self.close()
+
+
+class Closable:
+    """Something with a _handle that close() frees, as does the end of a with block."""
+
+    def close(self):
+        """Frees it. What was made of it, and is still open, keeps what it needs of it."""
+        self._handle.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
 
 def new(name, free, *arguments):
-    return Handle(call(name, *arguments), free)
+    what = {"snapkv_prefix_free": "document"}.get(free, free.split("_")[1])
+    return Handle(call(name, *arguments), free, what)
 
 
 def size_of_logits(session):

@@ -27,7 +27,7 @@ class _Options(_c.Handle):
 
     def __init__(self, given):
         super().__init__(_c.lib.snapkv_options_new(), "snapkv_options_free")
-        if not self.pointer:
+        if not self:
             raise MemoryError("out of memory")
         self.update(given)
 
@@ -41,7 +41,7 @@ class _Options(_c.Handle):
                         _value_text(one).encode("utf-8", "surrogateescape"))
 
 
-class Model:
+class Model(_c.Closable):
     """A model: a GGUF file or a Hugging Face folder.
 
     >>> model = snapkv.Model("model.gguf", n_threads=2)
@@ -50,7 +50,8 @@ class Model:
 
     All keyword arguments are options (:func:`options`); those of sessions, samplers and answers
     become the defaults of what is made of the model. ``progress(phase, fraction)`` is called while
-    it loads and may return False to stop. A model may be used by several threads.
+    it loads and may return False to stop. A model may be used by several threads. Its memory is
+    freed with it, by :meth:`close`, or at the end of a ``with`` block, once its sessions are too.
     """
 
     def __init__(self, path, progress=None, **given):
@@ -128,7 +129,7 @@ def _conversation(messages, variables):
     return json.dumps({"messages": messages, **variables}).encode()
 
 
-class Document:
+class Document(_c.Closable):
     """Every row of a text that was read once; each question chooses its own.
 
     >>> document = model.prefill(open("book.txt").read())
@@ -161,7 +162,7 @@ class Document:
         return self.session(question, progress, **given).generate(stream=stream)
 
 
-class Session:
+class Session(_c.Closable):
     """What a model has read, in a compressed cache. One thread at a time may use it."""
 
     def __init__(self, model, **given):

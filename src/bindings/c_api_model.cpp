@@ -20,6 +20,9 @@ RenderedChat render(const Model& model, std::string_view variables) {
   }
   OrderedJson json = OrderedJson::parse(variables, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) fail(ErrorCode::kUsage, "variables: it must be a JSON object");
+  if (!json.contains("messages") || !json["messages"].is_array() || json["messages"].empty()) {
+    fail(ErrorCode::kUsage, "messages: it must be a list of at least one message");
+  }
   const auto add = [&json](const char* name, OrderedJson value) {
     if (!json.contains(name)) json[name] = std::move(value);
   };

@@ -84,11 +84,27 @@ class Package(unittest.TestCase):
         self.assertEqual(first.n_past, len(ids) + 1)
         self.assertEqual(second.n_past, len(ids) + 1)
 
+    def test_what_is_closed_is_an_error_to_use(self):
+        with snapkv.Model(MODEL, n_threads=1) as model:
+            session = model.session()
+            ids = model.tokenize("A short text.")
+        with self.assertRaisesRegex(snapkv.UsageError, "the model is closed"):
+            model.tokenize("x")
+        session.prefill(ids)  # it keeps what it needs of the model
+        self.assertEqual(session.n_past, len(ids))
+        session.close()
+        session.close()
+        with self.assertRaisesRegex(snapkv.UsageError, "the session is closed"):
+            session.prefill(ids)
+
     def test_errors_name_what_is_wrong(self):
         with self.assertRaisesRegex(snapkv.UsageError, "top_p is 2; it must be a number"):
             self.model.session(top_p=2)
-        with self.assertRaisesRegex(snapkv.UsageError, "there is no option \"budget\""):
+        with self.assertRaisesRegex(snapkv.UsageError,
+                                    "there is no option \"budget\".*did you mean kv_budget\\?$"):
             self.model.session(budget=3)
+        with self.assertRaisesRegex(snapkv.UsageError, "list of at least one message"):
+            self.model.chat_text([])
         with self.assertRaisesRegex(snapkv.Error, "no/such/model"):
             snapkv.Model("no/such/model.gguf")
         with self.assertRaises(snapkv.ContextError):
