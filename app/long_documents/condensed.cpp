@@ -43,6 +43,14 @@ std::vector<TextPart> without_seams(const std::vector<TextPart>& parts) {
   return result;
 }
 
+/// "handbook.md, page 3": the document, where there are several, and its pages, where it has them.
+std::string place_of(const LongDocument& document, const TextPart& part) {
+  const DocumentMark* mark = document_at(document.documents, part.begin);
+  const std::string page = page_text(part.first_page, part.last_page);
+  if (mark == nullptr) return page;
+  return page.empty() ? mark->name : mark->name + ", " + page;
+}
+
 void add_excerpts(const LongDocument& document, const std::vector<TextPart>& parts,
                   Condensed& condensed) {
   const bool is_one = parts.size() == 1 && parts.front().begin == 0;
@@ -50,9 +58,9 @@ void add_excerpts(const LongDocument& document, const std::vector<TextPart>& par
     const TextPart part = trimmed(document.text, each);
     if (part.begin == part.end) continue;
     if (!condensed.text.empty()) condensed.text += "\n\n";
-    const std::string page = page_text(part.first_page, part.last_page);
+    const std::string place = place_of(document, part);
     // its beginning needs no mark; after a gap there must be one
-    if (!is_one) condensed.text += page.empty() ? "[...]\n" : fmt::format("[{}]\n", page);
+    if (!is_one) condensed.text += fmt::format("[{}]\n", place.empty() ? "..." : place);
     condensed.excerpts.push_back({condensed.text.size(), part.begin, part.end - part.begin,
                                   part.first_page, part.last_page});
     condensed.text += document.text.substr(part.begin, part.end - part.begin);
@@ -97,9 +105,10 @@ Condensed condense(const LongDocument& document, const LongPlan& plan,
   for (size_t i = 0; in_chat && i < answers.size(); ++i) {
     if (answers[i].text.empty()) continue;
     const TextPart& part = plan.parts[answers[i].part];
-    const std::string page = page_text(part.first_page, part.last_page);
-    said += fmt::format("\n\nAnswer from {} of the document: ",
-                        page.empty() ? fmt::format("part {}", answers[i].part + 1) : page);
+    std::string place = place_of(document, part);
+    if (place.empty()) place = fmt::format("part {}", answers[i].part + 1);
+    said += fmt::format("\n\nAnswer from {}{}: ", place,
+                        document.documents.empty() ? " of the document" : "");
     quoted.push_back({said.size(), answers[i].text.size(), i});
     said += answers[i].text;
   }

@@ -39,4 +39,20 @@ inline std::string page_text(int first, int last) {
   return "pages " + std::to_string(first) + "-" + std::to_string(last);
 }
 
+/// The bytes of one of several documents in a text.
+struct DocumentMark {
+  size_t begin = 0, end = 0;
+  std::string name;
+};
+/// In the order of their bytes; empty: the text is one document, whose name nobody needs.
+using DocumentMarks = std::vector<DocumentMark>;
+
+/// The document that a byte is in or before; nullptr: there are no marks.
+inline const DocumentMark* document_at(std::span<const DocumentMark> marks, size_t byte) {
+  for (const DocumentMark& mark : marks) {
+    if (byte < mark.end) return &mark;
+  }
+  return marks.empty() ? nullptr : &marks.back();
+}
+
 }  // namespace snapkv::long_documents

@@ -30,6 +30,7 @@ const char* name(Way way);
 struct LongDocument {
   std::string_view text;
   std::span<const PageMark> pages;
+  std::span<const DocumentMark> documents = {};
 };
 
 /// Tokens that there are for the document in a prompt.

@@ -276,6 +276,20 @@ TEST(Chat, ErrorsNameWhatIsWrongAndTheChatGoesOn) {
   EXPECT_TRUE(contains(edit.err, "/edit TEXT")) << edit.err;
 }
 
+TEST(Chat, SeveralFilesHaveTheirNames) {
+  const std::string one = make_file("one.txt", "First.\n"), two = make_file("two.txt", "Second.");
+  const std::string saved = make_folder() + "/chat.json";
+  const Result r =
+      chat("/file " + one + "\nhi\n/file " + one + "\n/file " + two + "\nho\n/save " + saved + "\n",
+           {"-n", "1"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  const auto messages = nlohmann::json::parse(read_file(saved)).at("messages");
+  EXPECT_EQ(messages.at(0).at("content"), "First.\n\nhi");
+  EXPECT_EQ(messages.at(2).at("content"), "<document title=\"" + one +
+                                              "\">\nFirst.\n</document>\n\n<document title=\"" +
+                                              two + "\">\nSecond.\n</document>\n\nho");
+}
+
 TEST(Chat, AMessageThatDoesNotFitIsNoPartOfTheChat) {
   const std::string book = make_file("book.txt", rome_prompt(40));
   const Result r =

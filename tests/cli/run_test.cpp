@@ -188,6 +188,52 @@ TEST(Run, AnswersAboutDocumentsAndWhatIsPipedIn) {
       << page.err;
 }
 
+/// A folder with the facts in a document and another document, and what is left out.
+std::string folder_of_documents() {
+  const fs::path folder = make_folder();
+  add_text(folder / "notes" / "facts.txt", read_file(facts_file()));
+  add_text(folder / "other.md", "The cold wind blew from the sea, and the baker slept.\n");
+  add_text(folder / ".git" / "config", "hidden");
+  add_text(folder / "photo.gif", std::string("GIF89a\1\0\1\0", 10));
+  add_text(folder / "empty.txt", "\n");
+  return folder.string();
+}
+
+TEST(Run, SeveralDocumentsHaveTheirNames) {
+  const std::string folder = folder_of_documents();
+  const std::string question =
+      "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
+  const auto ask = [&](const std::vector<std::string>& documents) {
+    std::vector<std::string> args = {"run", needle_model()};
+    args.insert(args.end(), documents.begin(), documents.end());
+    for (const char* word : {question.c_str(), "-n", "7", "--temp", "0", "--cite"}) {
+      args.emplace_back(word);
+    }
+    return run_with({}, args);
+  };
+  const std::string facts = folder + "/notes/facts.txt";
+  const Result one = ask({facts});
+  EXPECT_TRUE(one.out.starts_with(" 48213.\n")) << one.out << one.err;
+  EXPECT_FALSE(has_text(one.out, facts)) << one.out;
+  for (const std::vector<std::string>& documents :
+       {std::vector<std::string>{folder + "/other.md", facts}, {folder}, {folder + "/"}}) {
+    const Result r = ask(documents);
+    EXPECT_TRUE(r.out.starts_with(" 48213.\n")) << r.out << r.err;
+    EXPECT_TRUE(has_text(r.out, "/notes/facts.txt: The secret number of Rome is 48213.")) << r.out;
+    if (documents.size() > 1) continue;
+    EXPECT_TRUE(has_text(
+        r.err, ": 2 documents; left out: 1 hidden, 2 without text (empty.txt, photo.gif)\n"))
+        << r.err;
+  }
+  const fs::path bare = make_folder();
+  add_text(bare / ".hidden", "x");
+  const Result none = ask({bare.string()});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_TRUE(
+      has_text(none.err, bare.string() + ": a folder without documents; left out: 1 hidden"))
+      << none.err;
+}
+
 TEST(Run, QuestionsMayStandWithoutQuotes) {
   const std::string facts = make_file("facts.txt", read_file(facts_file()));
   const std::vector<std::string> options = {"-n", "7", "--temp", "0"};

@@ -89,6 +89,10 @@ test("messages: documents before the question, the first answer goes on", () => 
     { text: "q2", documents: [], system: "be brief", answers: [] },
   ] };
   assert.equal(contentOf(conversation.turns[0]), "doc\n\nq1");
+  const [document] = conversation.turns[0].documents;
+  assert.equal(contentOf({ ...conversation.turns[0], documents: [document, { ...document, name: 'b "c".txt' }] }),
+    `<document title=${JSON.stringify(document.name)}>\ndoc\n</document>\n\n` +
+    '<document title="b \\"c\\".txt">\ndoc\n</document>\n\nq1');
   assert.deepEqual(messagesOf(conversation, 0), [{ role: "user", content: "doc\n\nq1" }]);
   assert.deepEqual(messagesOf(conversation, 1), [{ role: "system", content: "be brief" },
     { role: "user", content: "doc\n\nq1" }, { role: "assistant", content: "a1" }, { role: "user", content: "q2" }]);

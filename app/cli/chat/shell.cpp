@@ -104,16 +104,17 @@ void ChatShell::send(const std::string& text) {
          "not sent: the document before this message could not be read; /file off goes on without");
   }
   check_room(text);
+  const std::string files = files_.text();
   const size_t n_before = session_.conversation().turns().size();
   // the files wait for the next message if this one did not become part of the chat
   const auto drop_sent_files = [&] {
     if (session_.conversation().turns().size() == n_before) return;
-    last_files_ = std::move(files_);
+    last_files_ = files;
     files_.clear();
   };
   try {
     show_answer(true, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Reply& {
-      return session_.ask(files_ + text, callbacks, files_.size());
+      return session_.ask(files + text, callbacks, files.size());
     });
   } catch (const Error&) {
     drop_sent_files();
@@ -124,7 +125,7 @@ void ChatShell::send(const std::string& text) {
 
 void ChatShell::check_room(const std::string& text) const {
   const int64_t n_ctx = session_.session().n_ctx();
-  const int64_t n_tokens = session_.n_tokens_with(files_ + text);
+  const int64_t n_tokens = session_.n_tokens_with(files_.text() + text);
   if (n_tokens < n_ctx) return;
   fail(ErrorCode::kContextExceeded,
        "not sent: with this message the chat has {}, and the context is {}; {}",

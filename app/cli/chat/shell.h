@@ -10,6 +10,7 @@
 #include "cli/chat/chat_session.h"
 #include "cli/chat/display.h"
 #include "cli/chat/line_reader.h"
+#include "cli/chat/pending_documents.h"
 #include "cli/common/progress.h"
 #include "cli/common/settings.h"
 
@@ -44,11 +45,11 @@ class ChatShell {
   /// Adds a document's text to the next message. Throws kContextExceeded where it does not fit.
   void add_text(const std::string& name, const std::string& text);
   /// Whether a document fits into the context as a whole.
-  bool fits(const std::string& text) const;
+  bool fits(const std::string& name, const std::string& text) const;
   /// Adds as much as fits of the last document that was too long.
   void add_first_part();
   /// As much of a text's beginning, up to a line's or word's end, as the context has room for.
-  std::string fitting_part(const std::string& text) const;
+  std::string fitting_part(const std::string& name, const std::string& text) const;
   /// Shows the answer that `ask` makes with the callbacks that it is given.
   /// `is_new`: a message that is not part of the chat yet.
   void show_answer(
@@ -84,7 +85,7 @@ class ChatShell {
   AnswerDisplay display_;
   CacheSettings cache_;
   int64_t n_ctx_;
-  std::string files_;                     // texts of /file for the next message
+  PendingDocuments files_;                // of /file, for the next message
   std::string last_files_;                // those that the last message begins with
   std::string too_long_, too_long_name_;  // the last document that did not fit, for /file first
   bool document_failed_ = false;          // so that nobody answers without it, in a pipe

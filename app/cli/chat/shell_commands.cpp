@@ -123,10 +123,6 @@ std::string command_hint(const std::string& name, const std::vector<std::string>
 }
 
 /// A document as a message begins with it.
-std::string whole_document(const std::string& text) {
-  return text + (text.ends_with('\n') ? "\n" : "\n\n");
-}
-
 std::string role_counts(const ChatMessages& conversation) {
   std::string text = plural(std::ssize(conversation.turns()), "message");
   if (!conversation.system().empty()) text += " and a system message";
@@ -261,11 +257,11 @@ void ChatShell::load(const std::string& text) {
       is_open ? "the last one has no answer: /regenerate makes it" : "the next answer reads them"));
 }
 
-std::string ChatShell::fitting_part(const std::string& text) const {
+std::string ChatShell::fitting_part(const std::string& name, const std::string& text) const {
   constexpr double kRoom = 0.9;  // of the context: the rest is for the question and the answer
   const auto n_ctx = static_cast<double>(session_.session().n_ctx());
   const auto fits = [&](size_t n_bytes) {
-    const std::string message = files_ + text.substr(0, n_bytes);
+    const std::string message = files_.text_with(name, text.substr(0, n_bytes));
     if (is_hopeless_length(session_.session().model(), message, session_.session().n_ctx())) {
       return false;
     }
@@ -289,9 +285,8 @@ std::string ChatShell::fitting_part(const std::string& text) const {
 void ChatShell::add_text(const std::string& name, const std::string& text) {
   const int64_t n_ctx = session_.session().n_ctx();
   refuse_hopeless_length(session_.session().model(), text, n_ctx);
-  const std::string whole = whole_document(text);
   const int64_t n_tokens = std::ssize(session_.session().model().tokenize(text, false, false));
-  const int64_t n_all = session_.n_tokens_with(files_ + whole);
+  const int64_t n_all = session_.n_tokens_with(files_.text_with(name, text));
   if (n_all >= n_ctx) {
     too_long_ = text;
     too_long_name_ = name;
@@ -304,7 +299,7 @@ void ChatShell::add_text(const std::string& name, const std::string& text) {
          n_ctx < session_.session().model().info().n_ctx_train ? ", as does a larger --ctx-size"
                                                                : "");
   }
-  files_ += whole;
+  files_.add(name, text);
   note(fmt::format("{}: {}, {} of {} with the chat; the next message begins with it", name,
                    plural(n_tokens, "token"), n_all, n_ctx));
 }
@@ -319,25 +314,27 @@ void ChatShell::file(const std::string& text) {
   const bool only_first = text.starts_with("first ");
   document_failed_ = !reader_.is_terminal();  // until it is there
   const std::string path = required_path(only_first ? trimmed(text.substr(6)) : text, "file");
-  const std::string content = read_document(path);
-  if (only_first && !fits(content)) {
-    too_long_ = content;
-    too_long_name_ = path;
-    return add_first_part();
+  for (const NamedDocument& document : read_documents(path)) {
+    const std::string& content = document.paged.text;
+    if (only_first && !fits(document.name, content)) {
+      too_long_ = content;
+      too_long_name_ = document.name;
+      return add_first_part();
+    }
+    add_text(document.name, content);
   }
-  add_text(path, content);
   document_failed_ = false;
 }
 
-bool ChatShell::fits(const std::string& text) const {
+bool ChatShell::fits(const std::string& name, const std::string& text) const {
   const Model& model = session_.session().model();
   const int64_t n_ctx = session_.session().n_ctx();
   if (is_hopeless_length(model, text, n_ctx)) return false;
-  return session_.n_tokens_with(files_ + whole_document(text)) < n_ctx;
+  return session_.n_tokens_with(files_.text_with(name, text)) < n_ctx;
 }
 
 void ChatShell::add_first_part() {
-  const std::string part = fitting_part(too_long_);
+  const std::string part = fitting_part(too_long_name_, too_long_);
   if (part.empty()) fail(ErrorCode::kContextExceeded, "the context has no room for any of it");
   const double percent =
       100.0 * static_cast<double>(part.size()) / static_cast<double>(too_long_.size());

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: MIT
 #include "cli/common/documents.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
 #include "base/error.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
+#include "cli/common/units.h"
 
 namespace snapkv::cli {
 
@@ -20,7 +29,8 @@ class StdinPatience {
   explicit StdinPatience(bool may_be_left_out) : may_be_left_out_(may_be_left_out) {}
 
   bool wait() {
-    const bool has_waited = !said_ && !wait_for_input(STDIN_FILENO, is_begun_ ? kPauseMs : kFirstMs);
+    const bool has_waited =
+        !said_ && !wait_for_input(STDIN_FILENO, is_begun_ ? kPauseMs : kFirstMs);
     if (has_waited && !interrupted()) {
       write_stderr(note());
       said_ = true;
@@ -52,7 +62,101 @@ documents::PagedText read_stdin_document(bool may_be_left_out) {
   return documents::read_paged_document("-", limits);
 }
 
+bool has_text(const documents::PagedText& document) {
+  return document.text.find_first_not_of(" \t\r\n\f") != std::string::npos;
+}
+
+namespace fs = std::filesystem;
+
+struct FolderFiles {
+  std::vector<std::string> paths;  // sorted
+  int64_t n_hidden = 0;            // files and folders
+};
+
+FolderFiles files_of_folder(const std::string& folder) {
+  constexpr size_t kMostFiles = 1000;
+  FolderFiles files;
+  std::error_code error;
+  fs::recursive_directory_iterator each(folder, error);
+  for (; !error && each != fs::recursive_directory_iterator(); each.increment(error)) {
+    if (each->path().filename().string().starts_with('.')) {
+      ++files.n_hidden;
+      each.disable_recursion_pending();
+      continue;
+    }
+    std::error_code unknown;
+    if (!each->is_regular_file(unknown)) continue;
+    files.paths.push_back(each->path().lexically_normal().string());
+    if (files.paths.size() > kMostFiles) {
+      fail(ErrorCode::kUsage, "{} has more than {} files: name a folder in it, or files", folder,
+           kMostFiles);
+    }
+  }
+  if (error) fail(ErrorCode::kRuntime, "can't read the folder {}: {}", folder, error.message());
+  std::sort(files.paths.begin(), files.paths.end());
+  return files;
+}
+
+/// "2 hidden, 3 that are no documents (a.png, b.bin, ...)"; empty where all was read.
+std::string left_out(int64_t n_hidden, const std::vector<std::string>& others) {
+  constexpr size_t kMostNames = 3;
+  std::vector<std::string> parts;
+  if (n_hidden > 0) parts.push_back(fmt::format("{} hidden", n_hidden));
+  if (!others.empty()) {
+    const auto last =
+        others.begin() + static_cast<std::ptrdiff_t>(std::min(others.size(), kMostNames));
+    parts.push_back(fmt::format("{} without text ({}{})", others.size(),
+                                fmt::join(others.begin(), last, ", "),
+                                others.size() > kMostNames ? ", ..." : ""));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::vector<NamedDocument> read_folder(const std::string& folder) {
+  const FolderFiles files = files_of_folder(folder);
+  std::vector<NamedDocument> found;
+  std::vector<std::string> others;
+  documents::ReadLimits limits;
+  limits.keep_going = [] { return !interrupted(); };
+  for (const std::string& path : files.paths) {
+    documents::PagedText document;
+    try {
+      document = documents::read_paged_document(path, limits);
+    } catch (const Error& e) {  // kUsage: it is no document
+      if (e.code() != ErrorCode::kUsage) throw;
+    }
+    if (has_text(document)) {
+      found.push_back({path, std::move(document)});
+    } else {
+      others.push_back(fs::path(path).filename().string());
+    }
+  }
+  const std::string rest = left_out(files.n_hidden, others);
+  if (found.empty()) {
+    fail(ErrorCode::kUsage, "{}: a folder without documents{}", folder,
+         rest.empty() ? "" : "; left out: " + rest);
+  }
+  write_stderr(fmt::format("snapkv: {}: {}{}\n", printable(folder),
+                           plural(std::ssize(found), "document"),
+                           rest.empty() ? "" : "; left out: " + printable(rest)));
+  return found;
+}
+
 }  // namespace
+
+std::vector<NamedDocument> read_documents(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return read_folder(path);
+  std::vector<NamedDocument> one;
+  one.push_back({path, read_paged_document(path)});
+  return one;
+}
+
+std::string document_opening(std::string_view name) {
+  using Json = nlohmann::json;
+  return "<document title=" + Json(name).dump(-1, ' ', false, Json::error_handler_t::replace) +
+         ">\n";
+}
 
 std::string read_document(const std::string& path) { return read_paged_document(path).text; }
 
@@ -62,7 +166,7 @@ documents::PagedText read_paged_document(const std::string& path) {
   limits.keep_going = [] { return !interrupted(); };
   documents::PagedText document = is_stdin ? read_stdin_document(/*may_be_left_out=*/false)
                                            : documents::read_paged_document(path, limits);
-  if (document.text.find_first_not_of(" \t\r\n\f") != std::string::npos) return document;
+  if (has_text(document)) return document;
   fail(ErrorCode::kUsage, "{} is empty: there is no text in it",
        is_stdin ? "standard input" : path);
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "documents/document_reader.h"
 
@@ -14,6 +16,21 @@ namespace snapkv::cli {
 std::string read_document(const std::string& path);
 /// The same with its pages.
 documents::PagedText read_paged_document(const std::string& path);
+
+struct NamedDocument {
+  std::string name;
+  documents::PagedText paged;
+};
+
+/// The document at `path`; of a folder, the documents in it and in its folders, ordered by their
+/// paths. Hidden files and those that are no documents are left out, which is said on stderr.
+/// Throws as read_paged_document(), and kUsage for a folder without documents or with more than
+/// 1000 files.
+std::vector<NamedDocument> read_documents(const std::string& path);
+
+/// What stands before and after the text of each of several documents, as in the server's prompts.
+std::string document_opening(std::string_view name);
+inline constexpr std::string_view kDocumentClosing = "\n</document>";
 
 /// Whether stdin is a pipe or a file, not a terminal or a device.
 bool stdin_is_piped();

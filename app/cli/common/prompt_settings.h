@@ -18,7 +18,8 @@ namespace snapkv::cli {
 struct PromptText {
   std::string text;
   size_t document_bytes = 0;
-  long_documents::PageMarks pages = {};  ///< of the document
+  long_documents::PageMarks pages = {};          ///< of the document
+  long_documents::DocumentMarks documents = {};  ///< where it is several
 };
 
 class PromptSettings {

@@ -26,8 +26,8 @@ constexpr size_t kMemoryShare = 4;
 
 /// A hash of the options that change what a model computes; the others only say where and how fast.
 uint64_t key_of(const ModelOptions& options, const SessionOptions& session) {
-  constexpr std::string_view kHarmless[] = {"model", "device", "weights", "n_threads",
-                                            "check_tensors", "draft_model"};
+  constexpr std::string_view kHarmless[] = {"model",     "device",        "weights",
+                                            "n_threads", "check_tensors", "draft_model"};
   Hash64 hash;
   for (const OptionInfo& info : model_option_table().infos()) {
     if (std::find(std::begin(kHarmless), std::end(kHarmless), info.name) != std::end(kHarmless)) {
@@ -51,7 +51,9 @@ int64_t n_alike(std::span<const int32_t> a, std::span<const int32_t> b) {
 std::string names_of(const std::vector<std::string>& paths) {
   std::string names;
   for (const std::string& path : paths) {
-    names += (names.empty() ? "" : ", ") + std::filesystem::path(path).filename().string();
+    std::filesystem::path file(path);
+    if (file.filename().empty()) file = file.parent_path();  // "notes/"
+    names += (names.empty() ? "" : ", ") + file.filename().string();
   }
   return names;
 }

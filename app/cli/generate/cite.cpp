@@ -48,9 +48,12 @@ std::string sources_text(const std::vector<CitedPassage>& passages) {
   if (passages.empty()) return "Sources: none, the answer attends to no passage of the document\n";
   std::string text = "Sources, with the attention that the answer gives them:\n";
   for (const CitedPassage& passage : passages) {
-    const std::string page = passage.page > 0 ? fmt::format("page {}: ", passage.page) : "";
-    text +=
-        fmt::format("  {:.2f}  {}{}\n", passage.source.attention, page, on_a_line(passage.text));
+    std::string place = passage.document;
+    if (passage.page > 0)
+      place += fmt::format("{}page {}", place.empty() ? "" : ", ", passage.page);
+    if (!place.empty()) place += ": ";
+    text += fmt::format("  {:.2f}  {}{}\n", passage.source.attention, printable(place),
+                        on_a_line(passage.text));
   }
   return text;
 }
@@ -63,6 +66,7 @@ nlohmann::ordered_json sources_json(const std::vector<CitedPassage>& passages) {
                     {"attention", passage.source.attention},
                     {"text", passage.text}});
     if (passage.page > 0) json.back()["page"] = passage.page;
+    if (!passage.document.empty()) json.back()["document"] = passage.document;
   }
   return json;
 }

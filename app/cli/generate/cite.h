@@ -19,6 +19,7 @@ struct CitedPassage {
   SourcePassage source;
   std::string text;
   int page = 0;  ///< on which it begins; 0: there are no pages
+  std::string document = {};  ///< the name of its document, where there are several
 };
 
 void add_cite_option(CLI::App& app, bool& cites);
@@ -30,8 +31,8 @@ std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32
 
 /// For people, to follow the answer.
 std::string sources_text(const std::vector<CitedPassage>& passages);
-/// [{"begin", "end", "attention", "text"}], with "page" where there are pages; bytes of the
-/// document.
+/// [{"begin", "end", "attention", "text"}], with "page" where there are pages and "document" where
+/// there are several; bytes of the document.
 nlohmann::ordered_json sources_json(const std::vector<CitedPassage>& passages);
 
 }  // namespace snapkv::cli

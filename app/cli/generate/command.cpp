@@ -120,9 +120,9 @@ std::optional<DocumentRows> store_of(const GenerateSettings& s, const PromptText
   if (!s.store || prompt.document_bytes == 0) return std::nullopt;
   DocumentRows store(*s.store, model, s.model, s.cache.session, s.documents,
                      [&progress](const std::string& text) {
-    progress.clear();
-    write_stderr("snapkv: " + text + "\n");
-  });
+                       progress.clear();
+                       write_stderr("snapkv: " + text + "\n");
+                     });
   RunReport ignored = report;
   store.set_document(tokens_of(*model, prompt.text.substr(0, prompt.document_bytes), s, ignored));
   return store;
@@ -254,12 +254,31 @@ std::string shorten(const GenerateSettings& s, const PromptText& prompt,
 // The passages of the document that the answer was taken from.
 std::vector<CitedPassage> sources_of(Session& session, std::span<const int32_t> tokens,
                                      const PromptText& prompt, const RunReport& report) {
-  if (report.shortened) return cited_passages(session, tokens, *report.shortened, prompt);
-  const std::string_view documents[] = {
-      std::string_view(prompt.text).substr(0, prompt.document_bytes)};
-  std::vector<CitedPassage> passages = cited_passages(session, tokens, documents);
+  std::vector<CitedPassage> passages;
+  if (report.shortened) {
+    passages = cited_passages(session, tokens, *report.shortened, prompt);
+  } else {
+    long_documents::DocumentMarks marks = prompt.documents;
+    if (marks.empty()) marks.push_back({0, prompt.document_bytes, ""});
+    std::vector<std::string_view> texts;
+    for (const long_documents::DocumentMark& mark : marks) {
+      texts.push_back(std::string_view(prompt.text).substr(mark.begin, mark.end - mark.begin));
+    }
+    passages = cited_passages(session, tokens, texts);
+    for (CitedPassage& passage : passages) {  // bytes of the prompt, as for a long document
+      const size_t begin = marks[passage.source.document].begin;
+      passage.source.begin += begin;
+      passage.source.end += begin;
+      passage.page = long_documents::page_at(prompt.pages, passage.source.begin);
+    }
+  }
   for (CitedPassage& passage : passages) {
-    passage.page = long_documents::page_at(prompt.pages, passage.source.begin);
+    SourcePassage& source = passage.source;
+    const auto* mark = long_documents::document_at(prompt.documents, source.begin);
+    if (mark == nullptr) continue;
+    passage.document = mark->name;
+    source.end -= std::min(mark->begin, source.end);
+    source.begin -= std::min(mark->begin, source.begin);
   }
   return passages;
 }

@@ -148,10 +148,16 @@ class PartReader {
     const TextPart& part = plan_.parts[i];
     return document_.text.substr(part.begin, part.end - part.begin);
   }
+  /// Names the document in whose middle a part begins, where there are several.
+  std::string heading_of(size_t i) const {
+    const size_t begin = plan_.parts[i].begin;
+    const auto* mark = long_documents::document_at(document_.documents, begin);
+    return mark != nullptr && begin > mark->begin ? "[" + mark->name + "]\n" : "";
+  }
   std::vector<int32_t> tokens_of(size_t i) const {
     const std::string asked =
         long_documents::part_question(question_, i, plan_.parts.size(), run_.in_chat);
-    return run_.tokens_of(std::string(text_of(i)) + "\n\n" + asked);
+    return run_.tokens_of(heading_of(i) + std::string(text_of(i)) + "\n\n" + asked);
   }
 
   /// Shows how far the reading of all parts is.
@@ -249,7 +255,7 @@ CLI::Option* add_long_option(CLI::App& app, LongMode& mode) {
 LongPrompt read_long(const LongRun& run, const PromptText& prompt, LongMode mode,
                      ProgressDisplay& progress) {
   const LongDocument document = {std::string_view(prompt.text).substr(0, prompt.document_bytes),
-                                 prompt.pages};
+                                 prompt.pages, prompt.documents};
   const std::string_view question = question_of(prompt);
   const int64_t n_newline = std::ssize(run.model->tokenize("\n", /*add_bos=*/false));
   const auto count = [&](std::string_view text) {  // of a text that others stand before

@@ -11,8 +11,10 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -85,23 +87,51 @@ Words split(const std::vector<std::string>& words) {
   return result;
 }
 
-/// `has_piped`: becomes whether something was piped in.
-PromptText prompt_of(const Words& words, bool& has_piped) {
+/// Without the newlines at its end.
+documents::PagedText trimmed(documents::PagedText document) {
+  while (document.text.ends_with('\n')) document.text.pop_back();
+  return document;
+}
+
+/// What is read before the question. Several documents get their names.
+PromptText joined(std::vector<NamedDocument> documents) {
   PromptText prompt;
-  std::string& text = prompt.text;
-  const auto add = [&](documents::PagedText part) {
-    while (part.text.ends_with('\n')) part.text.pop_back();
-    if (part.text.empty()) return;
-    if (!text.empty()) text += "\n\n";
-    long_documents::add_pages(prompt.pages, part.pages, text.size());
-    text += part.text;
+  const bool has_names = documents.size() > 1;
+  for (NamedDocument& each : documents) {
+    const documents::PagedText document = trimmed(std::move(each.paged));
+    if (!prompt.text.empty()) prompt.text += "\n\n";
+    if (has_names) prompt.text += document_opening(each.name);
+    const size_t begin = prompt.text.size();
+    long_documents::add_pages(prompt.pages, document.pages, begin);
+    prompt.text += document.text;
+    if (!has_names) break;
+    prompt.documents.push_back({begin, prompt.text.size(), each.name});
+    prompt.text += kDocumentClosing;
+  }
+  return prompt;
+}
+
+/// `has_piped`: becomes whether something was piped in. It is the last document, or the question
+/// where there is no other.
+PromptText prompt_of(const Words& words, bool& has_piped) {
+  std::vector<NamedDocument> documents;
+  for (const std::string& path : words.documents) {
+    std::vector<NamedDocument> found = read_documents(path);
+    std::move(found.begin(), found.end(), std::back_inserter(documents));
+  }
+  documents::PagedText piped;
+  if (has_piped) piped = trimmed(read_piped_document());
+  has_piped = !piped.text.empty();
+  const bool is_document = has_piped && (documents.empty() || !words.question.empty());
+  if (is_document) documents.push_back({"standard input", std::move(piped)});
+  PromptText prompt = joined(std::move(documents));
+  const auto add = [&](const std::string& text) {
+    if (!prompt.text.empty() && !text.empty()) prompt.text += "\n\n";
+    prompt.text += text;
   };
-  for (const std::string& document : words.documents) add(read_paged_document(document));
-  const size_t n_before = text.size();
-  if (has_piped) add(read_piped_document());
-  has_piped = text.size() > n_before;
-  prompt.document_bytes = text.size();
-  add({words.question});
+  if (!is_document) add(piped.text);
+  prompt.document_bytes = prompt.text.size();
+  add(words.question);
   return prompt;
 }
 
@@ -212,9 +242,11 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
                   "or a document that snapkv compress has stored, which names its model")
       ->type_name("MODEL")
       ->required();
-  app->add_option("WORDS", s->words,
-                  "Documents (PDF, EPUB, Word, HTML, text), and then a question, best in quotes; "
-                  "without a question a chat begins, unless one is piped in")
+  app->add_option(
+         "WORDS", s->words,
+         "Documents (PDF, EPUB, Word, HTML, text) or folders of them, and then a question, "
+         "best in quotes; "
+         "without a question a chat begins, unless one is piped in")
       ->type_name("[FILE...] [QUESTION]");
   add_length_option(*app, g.limits);
   g.length_option = app->get_option("--n-predict");

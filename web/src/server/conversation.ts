@@ -69,9 +69,15 @@ export function isRunning(answer: Answer): boolean {
   return answer.state === "waiting" || answer.state === "reading" || answer.state === "writing";
 }
 
-/** The user's message. The documents come first, so that the cache is compressed for the question. */
+/**
+ * The user's message. The documents come first, so that the cache is compressed for the question; several have their
+ * names, as in the prompts of the commands.
+ */
 export function contentOf(turn: Turn): string {
-  return [...turn.documents.map((d) => d.text.trimEnd()), turn.text].filter((s) => s !== "").join("\n\n");
+  const isOne = turn.documents.length === 1;
+  const texts = turn.documents.map(({ name, text }) =>
+    isOne ? text.trimEnd() : `<document title=${JSON.stringify(name)}>\n${text.trimEnd()}\n</document>`);
+  return [...texts, turn.text].filter((s) => s !== "").join("\n\n");
 }
 
 /** What the model continues: the documents, then the text, and what it has written of it. */

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// PendingDocuments: the documents that the next message of a chat begins with.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/common/documents.h"
+
+namespace snapkv::cli {
+
+class PendingDocuments {
+ public:
+  void add(std::string name, std::string text) {
+    all_.push_back({std::move(name), {std::move(text)}});
+  }
+  void clear() { all_.clear(); }
+  bool empty() const { return all_.empty(); }
+
+  /// What stands before the message. Several documents get their names.
+  std::string text() const {
+    std::string before;
+    for (const NamedDocument& each : all_) {
+      const std::string& text = each.paged.text;
+      if (all_.size() == 1) return text + (text.ends_with('\n') ? "\n" : "\n\n");
+      const bool ends_line = text.ends_with('\n');
+      before += document_opening(each.name);
+      before += ends_line ? text.substr(0, text.size() - 1) : text;
+      before += kDocumentClosing;
+      before += "\n\n";
+    }
+    return before;
+  }
+  /// The same with one document more.
+  std::string text_with(const std::string& name, const std::string& text) const {
+    PendingDocuments more = *this;
+    more.add(name, text);
+    return more.text();
+  }
+
+ private:
+  std::vector<NamedDocument> all_;
+};
+
+}  // namespace snapkv::cli
