@@ -7,6 +7,9 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -28,28 +31,47 @@ std::string read_part(Archive& archive, const std::string& file,
 
 // --- Word ---
 
-/// The paragraphs of word/document.xml: <w:p> of runs with <w:t>, in tables in cells of rows.
+/// A foot- or endnote: the name of its element, and its id.
+using NoteKey = std::pair<std::string, std::string>;
+
+/// The paragraphs of word/document.xml: <w:p> of runs with <w:t>, in tables in cells of rows. Where
+/// a note belongs stands its number: "[1]".
 class WordText {
  public:
   void visit(const XmlEvent& event) {
-    if (event.type == Type::begin) begin(event.name);
+    if (event.type == Type::begin) begin(event);
     if (event.type == Type::end) end(event.name);
-    if (event.type == Type::text && n_text_ > 0 && n_skipped_ == 0) text_.add_as_is(event.text);
+    if (event.type == Type::text && n_text_ > 0 && is_shown()) text_.add_as_is(event.text);
   }
   std::string take() { return text_.take(); }
+  /// In the order of their numbers.
+  const std::vector<NoteKey>& notes() const { return notes_; }
 
  private:
   /// Properties, and what repeats the text for programs that know less.
   static bool is_skipped(std::string_view name) { return name == "pPr" || name == "Fallback"; }
-  void begin(std::string_view name) {
+  bool is_shown() const { return n_skipped_ == 0 && !is_hidden_; }
+  void begin(const XmlEvent& event) {
+    const std::string_view name = event.name;
     if (name == "t") ++n_text_;
     if (is_skipped(name)) ++n_skipped_;
     if (name == "tc") ++n_cells_;
+    if (name == "r") is_hidden_ = false;
+    if (name == "vanish" && n_skipped_ == 0) {
+      const std::string value = event.attribute("val").value_or("1");
+      is_hidden_ = value != "0" && value != "false" && value != "off";
+    }
+    if ((name == "footnoteReference" || name == "endnoteReference") && is_shown()) {
+      const std::string_view kind = name.substr(0, name.find('R'));
+      notes_.emplace_back(kind, event.attribute("id").value_or(""));
+      text_.add_as_is(fmt::format("[{}]", notes_.size()));
+    }
   }
   void end(std::string_view name) {
     if (name == "t") --n_text_;
     if (is_skipped(name)) --n_skipped_;
-    if (n_skipped_ > 0) return;
+    if (name == "r") is_hidden_ = false;
+    if (!is_shown()) return;
     if (name == "tab") text_.add_as_is("\t");
     if (name == "br" || name == "cr") text_.end_line(1);
     if (name == "noBreakHyphen") text_.add_as_is("-");
@@ -63,13 +85,41 @@ class WordText {
   }
 
   TextBuilder text_;
+  std::vector<NoteKey> notes_;
   int n_text_ = 0, n_skipped_ = 0, n_cells_ = 0;
+  bool is_hidden_ = false;  // the run is
 };
 
-std::string word_text(Archive& archive, const std::string& file) {
+/// The texts of the notes in a part of the archive, "word/footnotes.xml".
+void read_notes(Archive& archive, const std::string& file, std::map<NoteKey, std::string>& notes) {
   WordText text;
-  read_part(archive, file, [&](const XmlEvent& event) { text.visit(event); });
-  return text.take();
+  NoteKey key;
+  read_part(archive, file, [&](const XmlEvent& event) {
+    const bool is_note = event.name == "footnote" || event.name == "endnote";
+    if (event.type == Type::begin && is_note) {
+      key = {std::string(event.name), event.attribute("id").value_or("")};
+      text = WordText();
+    }
+    text.visit(event);
+    if (event.type == Type::end && is_note) notes[key] = text.take();
+  });
+}
+
+std::string word_text(Archive& archive, const std::string& file) {
+  WordText body;
+  read_part(archive, file, [&](const XmlEvent& event) { body.visit(event); });
+  std::string text = body.take();
+  if (body.notes().empty()) return text;
+  std::map<NoteKey, std::string> notes;
+  for (const std::string& part : archive.files()) {
+    const bool has_notes = part.starts_with("word/footnotes") || part.starts_with("word/endnotes");
+    if (has_notes && part.ends_with(".xml")) read_notes(archive, part, notes);
+  }
+  for (size_t i = 0; i < body.notes().size(); ++i) {
+    const std::string& note = notes[body.notes()[i]];
+    if (!note.empty()) text += fmt::format("\n[{}] {}", i + 1, note);
+  }
+  return text;
 }
 
 // --- EPUB ---

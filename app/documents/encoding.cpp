@@ -94,6 +94,21 @@ std::string convert(std::string_view bytes, const std::string& charset, const st
   return text;
 }
 
+/// Without the halves of characters at both ends, as where a file was cut, if the rest is UTF-8
+/// with characters of several bytes; empty if it is not.
+std::string_view uncut_utf8(std::string_view bytes) {
+  constexpr size_t kMostTail = 3;  // bytes of a character after its first one
+  const auto is_tail = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  for (size_t i = 0; i < kMostTail && !bytes.empty() && is_tail(bytes.front()); ++i) {
+    bytes.remove_prefix(1);
+  }
+  const size_t n_valid = utf8::valid_prefix(bytes);
+  const std::string_view rest = bytes.substr(n_valid);
+  if (!rest.empty() && utf8::incomplete_length(rest) != rest.size()) return {};
+  bytes = bytes.substr(0, n_valid);
+  return utf8::ascii_prefix(bytes) < bytes.size() ? bytes : std::string_view();
+}
+
 /// Windows-1252, if the bytes may be that.
 std::string convert_latin1(std::string_view bytes, const std::string& name,
                            const ReadLimits& limits) {
@@ -101,9 +116,11 @@ std::string convert_latin1(std::string_view bytes, const std::string& name,
   if (census.n_control > bytes.size() / 200 || bytes.find('\0') != std::string_view::npos) {
     fail(ErrorCode::kUsage, "{}: data, not a document snapkv can read", name);
   }
-  if (census.n_utf8 > census.n_high) {
-    fail(ErrorCode::kUsage, "{}: not valid UTF-8, from byte {} on", name,
-         utf8::valid_prefix(bytes));
+  if (census.n_utf8 > 0 && census.n_utf8 >= census.n_high) {
+    fail(ErrorCode::kUsage,
+         "{}: not valid UTF-8, from byte {} on; iconv leaves out what is not: iconv -c -f UTF-8 "
+         "-t UTF-8",
+         name, utf8::valid_prefix(bytes));
   }
   // Western languages have a letter with an accent now and then, seldom two in a row
   const bool is_western = census.n_undefined == 0 && census.n_high_pairs * 2 <= census.n_high &&
@@ -122,6 +139,9 @@ std::string convert_latin1(std::string_view bytes, const std::string& name,
 std::string to_utf8(std::string bytes, const std::string& declared, const std::string& name,
                     const ReadLimits& limits) {
   const std::string_view view = bytes;
+  constexpr std::string_view kLittle32("\xff\xfe\0\0", 4), kBig32("\0\0\xfe\xff", 4);
+  if (view.starts_with(kLittle32)) return convert(view.substr(4), "UTF-32LE", name, limits);
+  if (view.starts_with(kBig32)) return convert(view.substr(4), "UTF-32BE", name, limits);
   if (view.starts_with("\xff\xfe")) return convert(view.substr(2), "UTF-16LE", name, limits);
   if (view.starts_with("\xfe\xff")) return convert(view.substr(2), "UTF-16BE", name, limits);
   if (const std::string charset = utf16_without_mark(view); !charset.empty()) {
@@ -131,6 +151,7 @@ std::string to_utf8(std::string bytes, const std::string& declared, const std::s
     if (view.starts_with("\xef\xbb\xbf")) bytes.erase(0, 3);
     return bytes;
   }
+  if (const std::string_view uncut = uncut_utf8(view); !uncut.empty()) return std::string(uncut);
   return declared.empty() ? convert_latin1(view, name, limits)
                           : convert(view, declared, name, limits);
 }

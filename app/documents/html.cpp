@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "documents/html.h"
 
+#include <fmt/core.h>
 #include <libxml/HTMLparser.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "documents/encoding.h"
 #include "documents/text_builder.h"
 
@@ -41,7 +47,9 @@ class PageText {
       return;
     }
     separate(name);
-    if (name == "li") text_.add("- ");
+    if (name == "ul") lists_.push_back(kNoNumbers);
+    if (name == "ol") lists_.push_back(number_in(attributes, "start").value_or(1));
+    if (name == "li") text_.add(item_mark(attributes));
     if (name == "pre") ++n_pre_;
   }
   void end(std::string_view name) {
@@ -50,6 +58,7 @@ class PageText {
       return;
     }
     if (name == "pre" && n_pre_ > 0) --n_pre_;
+    if ((name == "ul" || name == "ol") && !lists_.empty()) lists_.pop_back();
     if (name == "td" || name == "th") text_.end_cell();
     separate(name);
   }
@@ -72,6 +81,21 @@ class PageText {
     if (is_one_of(name, kParagraphs)) text_.end_line(2);
     if (is_one_of(name, kLines)) text_.end_line(1);
   }
+  static std::optional<int64_t> number_in(const xmlChar** attributes, std::string_view key) {
+    for (; attributes != nullptr && attributes[0] != nullptr; attributes += 2) {
+      if (reinterpret_cast<const char*>(attributes[0]) != key || attributes[1] == nullptr) continue;
+      const auto number = parse_whole(reinterpret_cast<const char*>(attributes[1]));
+      if (number && std::abs(*number) < kMostNumber) return number;
+    }
+    return std::nullopt;
+  }
+  /// "- ", or an item's number: "3. ".
+  std::string item_mark(const xmlChar** attributes) {
+    if (lists_.empty() || lists_.back() == kNoNumbers) return "- ";
+    int64_t& next = lists_.back();
+    next = number_in(attributes, "value").value_or(next);
+    return fmt::format("{}. ", next++);
+  }
   static bool is_hidden(const xmlChar** attributes) {
     for (; attributes != nullptr && attributes[0] != nullptr; attributes += 2) {
       const std::string_view key = reinterpret_cast<const char*>(attributes[0]);
@@ -84,9 +108,12 @@ class PageText {
     return false;
   }
 
+  static constexpr int64_t kNoNumbers = INT64_MIN, kMostNumber = int64_t{1} << 40;
+
   const ReadLimits& limits_;
   TextBuilder text_;
-  int n_skipped_ = 0;  // elements around that are left out
+  std::vector<int64_t> lists_;  // the number of the next item in each list around; kNoNumbers: ul
+  int n_skipped_ = 0;           // elements around that are left out
   int n_pre_ = 0;
 };
 

@@ -166,6 +166,17 @@ size_t leader_end(std::string_view text, size_t at) {
   return n_dots >= kFewest ? end : at;
 }
 
+/// The bytes at `at` of a mark that readers don't see: a soft hyphen, with the line break after it,
+/// or a direction, which pdftotext adds around text that runs from right to left. 0: there is none.
+size_t invisible_length(std::string_view text, size_t at) {
+  const std::string_view rest = text.substr(at);
+  if (rest.starts_with("\xc2\xad")) return rest.substr(2).starts_with('\n') ? 3 : 2;
+  const bool is_mark = rest.size() >= 3 && rest.starts_with("\xe2\x80") &&
+                       static_cast<unsigned char>(rest[2]) >= 0xaa &&
+                       static_cast<unsigned char>(rest[2]) <= 0xae;
+  return is_mark ? 3 : 0;
+}
+
 /// Form feeds end pages; page numbers and the like stay where they are. Rows of dots become "...":
 /// each dot would be a token.
 PagedText tidied(std::string_view text) {
@@ -176,7 +187,9 @@ PagedText tidied(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     const size_t end = c == '.' ? leader_end(text, i) : i;
-    if (end > i) {
+    if (const size_t n = invisible_length(text, i); n > 0) {
+      i += n - 1;
+    } else if (end > i) {
       result += "...";
       i = end - 1;
     } else if (c != '\f') {

@@ -12,8 +12,11 @@ class TextBuilder {
  public:
   /// Text in a line, white space in it being one blank.
   void add(std::string_view text) {
-    for (const char c : text) {
-      if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f') {
+    for (size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (is_soft_hyphen(text, i)) {
+        ++i;
+      } else if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f') {
         blank_ = true;
       } else {
         put(c);
@@ -22,7 +25,12 @@ class TextBuilder {
   }
   /// Text as it is, its line breaks too.
   void add_as_is(std::string_view text) {
-    for (const char c : text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (is_soft_hyphen(text, i)) {
+        ++i;
+        continue;
+      }
       if (c == '\r') continue;
       if (c == '\n' && newlines_ > 0 && text_.empty()) continue;
       put(c);
@@ -45,6 +53,10 @@ class TextBuilder {
   }
 
  private:
+  /// U+00AD, where a word may be divided: nobody sees it, and it would split the word's tokens.
+  static bool is_soft_hyphen(std::string_view text, size_t at) {
+    return text.substr(at, 2) == "\xc2\xad";
+  }
   void put(char c) {
     if (newlines_ > 0) {
       if (!text_.empty()) text_.append(static_cast<size_t>(newlines_), '\n');

@@ -35,6 +35,14 @@ TEST(DocumentReader, OtherEncodingsBecomeUtf8) {
   EXPECT_EQ(text_of("\xfe\xff\0G\0r\0\xf6\0\xdf"s), "Größ");
   EXPECT_EQ(text_of("h\0e\0l\0l\0o\0!\0"s), "hello!");  // UTF-16 without a mark
   EXPECT_EQ(text_of("\0h\0e\0l\0l\0o\0!"s), "hello!");
+  EXPECT_EQ(text_of("\xff\xfe\0\0G\0\0\0\xf6\0\0\0"s), "Gö");
+  EXPECT_EQ(text_of("\0\0\xfe\xff\0\0\0G\0\0\0\xf6"s), "Gö");
+}
+
+TEST(DocumentReader, AFileThatIsCutInACharacterIsUtf8) {
+  EXPECT_EQ(text_of("h\xc3\xa9llo \xc3"), "héllo ");  // as head -c makes it
+  EXPECT_EQ(text_of("\x9a\x80 na\xc3\xafve \xe2\x82"), " naïve ");
+  EXPECT_EQ(text_of("caf\xe9"), "café") << "Latin-1";
 }
 
 TEST(DocumentReader, RefusesTextOfUnknownEncodings) {
@@ -44,7 +52,9 @@ TEST(DocumentReader, RefusesTextOfUnknownEncodings) {
   };
   refuses("\xcf\xf0\xe8\xe2\xe5\xf2, \xec\xe8\xf0!", "neither UTF-8, UTF-16 nor Latin-1");
   refuses("\x83\x65\x83\x58\x83\x67 and \x93\xfa\x96\x7b", "neither UTF-8");  // Shift-JIS
-  refuses("ünïcode, größer, \xff schöner", "not valid UTF-8, from byte 21 on");
+  refuses("ünïcode, größer, \xff schöner",
+          "not valid UTF-8, from byte 21 on; iconv leaves out what is not: iconv -c -f UTF-8");
+  refuses("h\xc3\xa9llo \xff", "not valid UTF-8, from byte 7 on");
   refuses("\xff\xfe\0\xdc"s, "not valid UTF-16LE");
   refuses("\x01\x02\x03\xff\x04\0\x05"s, "data, not a document");
 }
@@ -76,6 +86,9 @@ TEST(DocumentReader, HtmlIsItsVisibleText) {
                     "<table><tr><td>1</td><td>2</td></tr><tr><td>3<td>4</table></body></html>"),
             "A heading\n\nOne boldword & café.\n\nTwo\nlines.\n\n- first\n- second\n\na\n  b\n\n"
             "1\t2\n3\t4\n");
+  EXPECT_EQ(text_of("<html><ol><li>one<li value=7>seven<ul><li>dot</ul><li>eight</ol>"
+                    "<ol start=3><li>three</li></ol><ul><li>dot</ul>so&shy;ft"),
+            "1. one\n7. seven\n\n- dot\n\n8. eight\n\n3. three\n\n- dot\n\nsoft\n");
   EXPECT_EQ(text_of("text <b>only</b>", "page.HTM"), "text only\n");
   EXPECT_EQ(text_of("text <b>only</b>", "page.txt"), "text <b>only</b>");
   EXPECT_EQ(text_of("<html><meta charset=iso-8859-2><p>\xb3\xf3\xbf"), "łóż\n");
@@ -95,6 +108,30 @@ TEST(DocumentReader, WordDocumentsAreTheirParagraphs) {
             "Table:\n\na\tb\nc\n\nonce\n\nend\n");
 }
 
+TEST(DocumentReader, WordDocumentsHaveTheirNotesAtTheEnd) {
+  const auto note = [](const char* kind, int id, const std::string& text) {
+    return "<w:" + std::string(kind) + " w:id=\"" + std::to_string(id) + "\"><w:p><w:r><w:t>" +
+           text + "</w:t></w:r></w:p></w:" + kind + ">";
+  };
+  const std::string document =
+      "<w:document xmlns:w=\"urn:w\"><w:body><w:p><w:r><w:t>The price</w:t></w:r><w:r>"
+      "<w:endnoteReference w:id=\"2\"/></w:r><w:r><w:t> is 300</w:t></w:r><w:r>"
+      "<w:footnoteReference "
+      "w:id=\"2\"/></w:r><w:r><w:t>.</w:t></w:r><w:r><w:rPr><w:vanish/></w:rPr>"
+      "<w:t>hidden</w:t></w:r><w:r><w:rPr><w:vanish "
+      "w:val=\"0\"/></w:rPr><w:t>so\xc2\xad"
+      "ft</w:t></w:r>"
+      "</w:p></w:body></w:document>";
+  EXPECT_EQ(
+      text_of(test::make_zip(
+          {{"word/document.xml", document},
+           {"word/footnotes.xml", "<w:footnotes xmlns:w=\"urn:w\">" + note("footnote", 1, "?") +
+                                      note("footnote", 2, "Without tax.") + "</w:footnotes>"},
+           {"word/endnotes.xml", "<w:endnotes xmlns:w=\"urn:w\">" +
+                                     note("endnote", 2, "As of May.") + "</w:endnotes>"}})),
+      "The price[1] is 300[2].soft\n\n[1] As of May.\n\n[2] Without tax.\n");
+}
+
 TEST(DocumentReader, BooksAreTheirChaptersInOrder) {
   EXPECT_EQ(text_of(test::make_epub({"<h1>One</h1><p>It began.</p>", "<p>It went on.</p>"})),
             "One\n\nIt began.\n\nIt went on.\n");
@@ -105,6 +142,10 @@ TEST(DocumentReader, PdfsAreTheirText) {
   EXPECT_EQ(text, "The first page.\n\nThe second page.\n");
   EXPECT_EQ(text_of(test::make_pdf({"Contents . . . . . . . 7 and so on..."})),
             "Contents ... 7 and so on...\n");
+  // a soft hyphen, and Hebrew letters, around which pdftotext puts marks of their direction
+  const std::string marked = text_of(test::make_pdf({"hy\1phen \2\3 end"}));
+  EXPECT_TRUE(marked.starts_with("hyphen ")) << marked;
+  EXPECT_EQ(marked.find("\xe2\x80"), std::string::npos) << marked;
   test::expect_error(ErrorCode::kUsage, {"scan.pdf", "2 pages without text", "ocrmypdf"}, [] {
     text_of(test::make_pdf({"", ""}), "scan.pdf");
   });

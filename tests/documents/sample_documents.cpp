@@ -59,7 +59,9 @@ std::string page_content(const std::string& text) {
 std::string make_pdf(const std::vector<std::string>& pages) {
   std::string kids;
   std::vector<std::string> objects(3);
-  objects[2] = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>";
+  objects[2] =
+      "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding << /Type /Encoding "
+      "/Differences [1 /uni00AD /uni05D0 /uni05D1] >> >>";
   for (const std::string& page : pages) {
     const std::string content = page_content(page);
     const size_t n = objects.size() + 1;
