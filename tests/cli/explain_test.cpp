@@ -170,6 +170,17 @@ TEST(Explain, SaysWhyAShortPromptLosesNothing) {
   EXPECT_TRUE(has(r.out, "keeps everything when L <= B")) << r.out;
 }
 
+TEST(Explain, APromptBeyondTheContextIsToldHowMuchWouldFit) {
+  const std::string book = make_file("book.txt", rome_prompt(400));
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"explain", "-m", needle_model(), "-f", book},
+        {"inspect", "-m", needle_model(), "-f", book, "-o", make_folder() + "/page.html"}}) {
+    const Result r = run(args);
+    EXPECT_EQ(r.code, 5) << r.err;
+    EXPECT_TRUE(has(r.err, "and the context is 8192: about ")) << r.err;
+  }
+}
+
 TEST(Explain, RefusesWhatItCantShow) {
   const auto refused = [](std::vector<std::string> more, const char* word) {
     const Result r = explain(std::move(more));

@@ -15,6 +15,7 @@
 #include "cli/common/chat_settings.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/progress.h"
+#include "cli/common/prompt_length.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
@@ -195,8 +196,11 @@ void settle_budget(const ExplainSettings& s, int64_t n_tokens, Explanation& e) {
 }
 
 std::vector<int32_t> prompt_tokens(const ExplainSettings& s, const Model& model) {
-  if (s.as_chat) return s.chat.tokenize(model, model.info().path, s.prompt.read());
-  if (s.prompt.is_given()) return model.tokenize(s.prompt.read());
+  if (s.prompt.is_given()) {
+    const std::string prompt = s.prompt.read();
+    refuse_hopeless_length(model, prompt, 0);
+    return s.as_chat ? s.chat.tokenize(model, model.info().path, prompt) : model.tokenize(prompt);
+  }
   return make_needle_prompt(model, {.length = s.length, .name = {}, .seed = s.seed}).tokens;
 }
 
@@ -212,6 +216,7 @@ int run_explain(const ExplainSettings& s, const CommonSettings& common) {
   const std::vector<int32_t> tokens = prompt_tokens(s, *model);
   if (tokens.empty()) fail(ErrorCode::kUsage, "the prompt is empty");
   const int64_t n_tokens = std::ssize(tokens);
+  refuse_beyond_context(e.model, n_tokens, 0);
   settle_budget(s, n_tokens, e);
   if (n_tokens <= e.session.kv.budget) {
     progress.clear();

@@ -15,6 +15,7 @@
 #include "cli/common/chat_settings.h"
 #include "cli/common/output_files.h"
 #include "cli/common/progress.h"
+#include "cli/common/prompt_length.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
@@ -76,10 +77,12 @@ int run_inspect(const InspectSettings& s, const CommonSettings& common) {
   ProgressDisplay progress(!common.no_progress, common.verbose);
   options.model = load_model(s.model, progress.callback());
   options.session = session_options(s.cache, 0, &options.model->info());
+  refuse_hopeless_length(*options.model, prompt, 0);
   options.tokens = s.as_chat ? s.chat.tokenize(*options.model, s.model.path, prompt, !s.no_bos)
                              : options.model->tokenize(prompt, !s.no_bos, !s.plain_text);
   options.shows_control = s.as_chat;
   if (options.tokens.empty()) fail(ErrorCode::kUsage, "the prompt is empty");
+  refuse_beyond_context(options.model->info(), std::ssize(options.tokens), 0);
   options.progress = progress.callback();
   const eval::Json data = eval::inspect(options);
   progress.clear();
