@@ -196,6 +196,8 @@ void QualityRun::add_remarks(const std::vector<AskedPart>& asked, QualityResult&
 }
 
 QualityResult QualityRun::measure() {
+  // a length that the texts don't suit is refused before anything is asked
+  if (options_.asks_documents && options_.n_document > 0) (void)join(options_.n_document);
   std::vector<AskedPart> asked = {{"texts", items_for(mix_texts(questions_))}};
   const std::vector<Item> first = asked[0].first_context();
   const bool is_new = std::none_of(first.begin(), first.end(),

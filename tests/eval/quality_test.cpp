@@ -109,6 +109,16 @@ TEST(Quality, AsksAboutDocumentsToo) {
   EXPECT_GT(result.parts[1].n_tokens, 1.4 * result.parts[0].n_tokens);
 }
 
+TEST(Quality, ALengthThatTheTextsDontSuitIsRefusedAtOnce) {
+  RunOptions run = quality_run();
+  run.progress = [](int64_t, int64_t) { ADD_FAILURE() << "a question was asked"; };
+  RecordFile file("", false);
+  QualityOptions options;
+  options.n_document = 100;
+  test::expect_error(ErrorCode::kUsage, {"a document of joined texts may have 100"},
+                     [&] { measure_quality(run, city_questions(), options, file); });
+}
+
 TEST(Quality, EndsInTime) {
   const RunOptions run = quality_run();
   RecordFile file("", false);
