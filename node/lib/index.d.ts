@@ -7,6 +7,16 @@ export {Options, SnakeOptions};
 /** Options by name: `kvBudget`, or `kv_budget` as in the C API. A list sets `stop` several times. */
 export type AnyOptions = Options & SnakeOptions;
 
+// what `using` looks for, where TypeScript's library or @types/node do not declare it
+declare global {
+  interface SymbolConstructor {
+    readonly dispose: unique symbol;
+  }
+  interface Disposable {
+    [Symbol.dispose](): void;
+  }
+}
+
 /** What the engine refuses or cannot do. */
 export class SnapkvError extends Error {
   /**
@@ -48,6 +58,7 @@ export interface AnswerControls extends Controls {
   history?: Ids;
 }
 export type Streaming = {stream: true};
+export type NotStreaming = {stream?: false};
 
 /** Token ids: whole numbers from 0. */
 export type Ids = Int32Array | number[];
@@ -130,7 +141,7 @@ export const version: string;
  * one thread of its own, in the order of the calls; while a prompt is read, steps of other answers
  * run in between.
  */
-export class Model {
+export class Model implements Disposable {
   private constructor();
   /**
    * Options of sessions, samplers and answers become the defaults of what is made of the model.
@@ -164,7 +175,8 @@ export class Model {
 
   /** The continuation of a text or of ids. */
   generate(prompt: string | Ids, options: AnyOptions & AnswerControls & Streaming): Answer;
-  generate(prompt: string | Ids, options?: AnyOptions & AnswerControls): Promise<string>;
+  generate(prompt: string | Ids, options?: AnyOptions & AnswerControls & NotStreaming): Promise<string>;
+  generate(prompt: string | Ids, options: AnyOptions & AnswerControls): Answer | Promise<string>;
   /**
    * The answer to a message or a conversation, with the model's chat template.
    *
@@ -175,10 +187,13 @@ export class Model {
    * ```
    */
   chat(messages: Messages, options: AnyOptions & AnswerControls & Streaming): Answer;
-  chat(messages: Messages, options?: AnyOptions & AnswerControls): Promise<string>;
+  chat(messages: Messages, options?: AnyOptions & AnswerControls & NotStreaming): Promise<string>;
+  chat(messages: Messages, options: AnyOptions & AnswerControls): Answer | Promise<string>;
 
   /** Lets the model go once nothing that was made of it is left, instead of when it is collected. */
   free(): void;
+  /** As `free()`, at the end of a block that `using` is in. */
+  [Symbol.dispose](): void;
 }
 
 /**
@@ -189,26 +204,29 @@ export class Model {
  * console.log(await kv.ask('\nQuestion: Who is the captain?\nAnswer:', {kvBudget: 512}));
  * ```
  */
-export class Document {
+export class Document implements Disposable {
   private constructor();
   /** Tokens. */
   readonly length: number;
   /** What the model writes after the text and the question, which follows it as it is. */
   ask(question: string | Ids, options: AnyOptions & AnswerControls & Streaming): Answer;
-  ask(question: string | Ids, options?: AnyOptions & AnswerControls): Promise<string>;
+  ask(question: string | Ids, options?: AnyOptions & AnswerControls & NotStreaming): Promise<string>;
+  ask(question: string | Ids, options: AnyOptions & AnswerControls): Answer | Promise<string>;
   /** A session that has read the text and, after it, a question. */
   session(question: string | Ids, options?: AnyOptions & Controls): Promise<Session>;
   /** Writes the rows to a file. */
   save(path: string): Promise<void>;
   /** Frees the rows now instead of when the object is collected. */
   free(): void;
+  /** As `free()`, at the end of a block that `using` is in. */
+  [Symbol.dispose](): void;
 }
 
 /**
  * What a model has read, in a compressed cache. Its calls wait for each other; each piece of an answer
  * is one.
  */
-export class Session {
+export class Session implements Disposable {
   private constructor();
   /** Tokens read so far. */
   readonly nPast: number;
@@ -222,7 +240,8 @@ export class Session {
   logits(): Promise<Float32Array>;
   /** The answer to what was read. The options are those of samplers and answers. */
   generate(options: AnyOptions & AnswerControls & Streaming): Answer;
-  generate(options?: AnyOptions & AnswerControls): Promise<string>;
+  generate(options?: AnyOptions & AnswerControls & NotStreaming): Promise<string>;
+  generate(options: AnyOptions & AnswerControls): Answer | Promise<string>;
   stats(): Promise<Stats>;
   /** Positions whose rows are in the cache of a layer and KV head, ascending. */
   positions(layer: number, head: number): Promise<Int32Array>;
@@ -234,6 +253,8 @@ export class Session {
   load(path: string): Promise<void>;
   /** Frees the cache now instead of when the object is collected. */
   free(): void;
+  /** As `free()`, at the end of a block that `using` is in. */
+  [Symbol.dispose](): void;
 }
 
 /**

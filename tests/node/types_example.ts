@@ -25,6 +25,15 @@ export async function accepted(): Promise<void> {
   }
 }
 
+export async function disposed(streams: boolean): Promise<void> {
+  using model = await Model.load('model.gguf');
+  using session = await model.session();
+  const either: Answer | Promise<string> = session.generate({stream: streams});
+  // @ts-expect-error: it may be an Answer
+  const text: Promise<string> = model.chat('Hello', {stream: streams});
+  await Promise.all([either, text]);
+}
+
 export async function refused(model: Model): Promise<void> {
   // @ts-expect-error: there is no such option
   await model.session({budget: 3});
