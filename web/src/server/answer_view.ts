@@ -4,6 +4,7 @@
 import { percent } from "../format";
 import { el } from "../page";
 import { isRunning, type Answer } from "./conversation";
+import { copyButton } from "./copy_button";
 import { renderMarkdown } from "./markdown_view";
 import { sourcesView } from "./sources_view";
 import { details, doneShare, facts, progressText } from "./numbers";
@@ -18,17 +19,6 @@ export interface AnswerView {
 const kStates: Record<string, string> = {
   waiting: "Waiting for the server …", stopped: "Stopped.", writing: "Writing …", reading: "Reading the prompt …",
 };
-
-function copyButton(answer: Answer): HTMLElement {
-  const button = el("button", { type: "button", class: "quiet", "data-do": "copy" }, "Copy");
-  button.addEventListener("click", () => {
-    // browsers offer no clipboard to pages that come over plain HTTP from another machine
-    const copied = navigator.clipboard?.writeText(answer.text) ?? Promise.reject(new Error());
-    copied.then(() => (button.textContent = "Copied"), () => (button.textContent = "Can't copy here"));
-    setTimeout(() => (button.textContent = "Copy"), 1500);
-  });
-  return button;
-}
 
 /** The numbers, with a bar for the part of the cache that is left. */
 function panel(answer: Answer): HTMLElement[] {
@@ -62,7 +52,7 @@ export function answerView(answer: Answer, title: string, isText: boolean,
   const sources = el("div", {});
   const numbers = el("div", { class: "kv" });
   const kept = el("details", { class: "kept" }, el("summary", {}, "What was kept"));
-  const head = el("div", { class: "answer-head" }, el("h3", {}, title), copyButton(answer));
+  const head = el("div", { class: "answer-head" }, el("h3", {}, title), copyButton("copy", "Copy the answer", () => answer.text));
   const element = el("article", { class: "answer", "aria-label": title }, head, progressLine, progress,
     reasoning, text, error, sources, numbers, kept);
   kept.hidden = true;

@@ -90,7 +90,10 @@ export class Api {
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new EventParser();
     while (true) {
-      const { value, done } = await reader.read();
+      const { value, done } = await reader.read().catch((error: unknown) => {
+        if (signal.aborted) throw error;
+        throw new ApiError(0, "the connection to the server broke off");
+      });
       if (done) throw new ApiError(0, "the server ended the answer before it was complete");
       for (const data of parser.push(value)) {
         if (data === "[DONE]") return;

@@ -17,6 +17,8 @@ import type { Props } from "./types";
 
 const kWide = 1000; // pixels; on a narrower page a panel takes the chat's place
 const kWideEnough = 1400; // for both panels and the chat
+/** Milliseconds after which the text of an answer that is being written is kept again. */
+const kKeepMs = 2000;
 
 export class App {
   private readonly status = el("p", { class: "spoken", role: "status" });
@@ -31,6 +33,10 @@ export class App {
   private width = window.innerWidth;
   /** The panels that were open before the window became narrow. */
   private openBefore: string[] = [];
+  /** When each conversation was changed last, as far as this tab knows. */
+  private readonly seen = new Map<string, number>();
+  /** The last writing of a conversation; the next one waits for it. */
+  private keeping: Promise<void> = Promise.resolve();
   private readonly panels: { name: string; button: HTMLElement }[] = [];
 
   constructor(
@@ -155,6 +161,9 @@ export class App {
     window.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.chat.stop();
     });
+    setInterval(() => {
+      if (this.chat.isRunning) void this.keep(this.chat.conversation);
+    }, kKeepMs);
     const drags = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
     window.addEventListener("dragover", (event) => {
       if (!drags(event)) return;
@@ -185,16 +194,32 @@ export class App {
   }
 
   private async store(conversation: Conversation): Promise<void> {
-    conversation.changed = Date.now();
-    conversation.model = this.props.model_alias;
-    if (conversation.id === this.chat.conversation.id) keepInTab("conversation", conversation.id);
+    await this.keep(conversation);
+    await this.conversations.refresh();
+  }
+
+  private keep(conversation: Conversation): Promise<void> {
+    this.keeping = this.keeping.then(() => this.write(conversation));
+    return this.keeping;
+  }
+
+  /** Where another tab has changed the conversation since, both stay: this one under another id. */
+  private async write(conversation: Conversation): Promise<void> {
     try {
+      const stored = (await this.history.list()).find(({ id }) => id === conversation.id);
+      if (stored && stored.changed > (this.seen.get(conversation.id) ?? stored.changed)) {
+        conversation.id = newConversation(this.props.model_alias).id;
+        this.say("Another tab has gone on with this conversation: it is kept as it is there, and beside it as it is here.");
+      }
+      conversation.changed = Date.now();
+      conversation.model = this.props.model_alias;
+      this.seen.set(conversation.id, conversation.changed);
+      if (conversation.id === this.chat.conversation.id) keepInTab("conversation", conversation.id);
       if (conversation.turns.length === 0) await this.history.remove(conversation.id);
       else await this.history.write(conversation);
     } catch (error) {
       this.say(`The conversation can't be kept in this browser: ${(error as Error).message}. Export saves it.`);
     }
-    await this.conversations.refresh();
   }
 
   private say(message: string): void {
@@ -204,6 +229,7 @@ export class App {
 
   private show(conversation: Conversation): void {
     this.say("");
+    this.seen.set(conversation.id, conversation.changed);
     this.chat.open(conversation);
     keepInTab("conversation", conversation.id);
     void this.conversations.refresh();

@@ -2,6 +2,7 @@
 // Makes elements from an answer's Markdown. Text from a model is only ever inserted as text.
 import type Token from "markdown-it/lib/token.mjs";
 import { el } from "../page";
+import { copyButton } from "./copy_button";
 import { kMarkdown } from "./markdown";
 
 type Tag = keyof HTMLElementTagNameMap;
@@ -36,8 +37,10 @@ function leaf(token: Token): HTMLElement | string {
     case "fence":
     case "code_block": {
       const language = token.info.trim().split(/\s+/)[0];
-      return el("pre", { tabindex: "0", "aria-label": language ? `Code, ${language}` : "Code", role: "region" },
-        el("code", {}, token.content.replace(/\n$/, "")));
+      const text = token.content.replace(/\n$/, "");
+      const code = el("pre", { tabindex: "0", "aria-label": language ? `Code, ${language}` : "Code", role: "region" },
+        el("code", {}, text));
+      return el("div", { class: "code" }, code, copyButton("copy-code", "Copy the code", () => text));
     }
     default:
       return token.content;

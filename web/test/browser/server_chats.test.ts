@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { accessibilityProblems } from "./support";
-import { answers, begin, drop, end, facts, filler, finished, folder, open, question, send, serve, serveBase, shot, type Server } from "./server_support";
+import { answers, begin, drop, end, facts, filler, finished, folder, makeEndless, open, question, send, serve, serveBase, shot, type Server } from "./server_support";
 
 let server: Server;
 before(async () => {
@@ -110,6 +110,66 @@ test("conversations are kept, listed, opened and deleted", async () => {
   await page.locator("[data-do=conversations]").click();
   await page.getByRole("button", { name: "Open The second one" }).click();
   await page.locator(".user", { hasText: "The second one" }).waitFor();
+  await close();
+});
+
+test("what is written of an answer stays when the page is loaded again", async () => {
+  const own = await serve("-c", "8192"); // whose answers take longer than the page waits to keep them
+  const { page, close } = await open(own.url);
+  await makeEndless(page);
+  await send(page, question);
+  await page.locator("article.answer[aria-busy=true] .answer-text", { hasText: /\S/ }).waitFor();
+  await page.waitForTimeout(2500);
+  await page.reload();
+  await answers(page).getByText("Stopped.").waitFor();
+  assert.match(await answers(page).locator(".answer-text").textContent() ?? "", /\S/);
+  await close();
+  await own.end();
+});
+
+test("two tabs with one conversation both keep their messages", async () => {
+  const { page, close } = await open(server.url);
+  await send(page, "Both know this");
+  await finished(page);
+  const other = await page.context().newPage();
+  await other.goto(server.url);
+  await other.locator("[data-do=conversations]").click();
+  await other.getByRole("button", { name: "Open Both know this" }).click();
+  await other.locator(".user", { hasText: "Both know this" }).waitFor();
+  for (const [tab, text] of [[other, "From the other tab"], [page, "From this tab"]] as const) {
+    await send(tab, text);
+    await finished(tab);
+  }
+  await page.locator(".notice", { hasText: "Another tab has gone on with this conversation" }).waitFor();
+  for (const [tab, text] of [[other, "From the other tab"], [page, "From this tab"]] as const) {
+    await tab.reload();
+    await tab.locator(".user", { hasText: text }).waitFor();
+    assert.equal(await turns(tab).count(), 2);
+  }
+  await close();
+});
+
+test("texts in Arabic run from the right, code is copied", async () => {
+  const { page, close } = await open(server.url);
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  const written = "العاصمة هي الرياض\n\nThe capital\n\n```\na = 1\n```\n";
+  await page.route("**/v1/chat/completions", (route) => route.fulfill({ status: 200, contentType: "text/event-stream",
+    body: `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: written }, finish_reason: "stop" }] })}\n\ndata: [DONE]\n\n` }));
+  await send(page, "العاصمة");
+  await finished(page);
+  const atRight = (selector: string, i: number) => page.evaluate(([path, index]) => {
+    const element = document.querySelectorAll(path as string)[index as number];
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const text = range.getBoundingClientRect(), box = element.getBoundingClientRect();
+    return box.right - text.right < text.left - box.left;
+  }, [selector, i] as const);
+  assert.equal(await atRight(".answer-text p", 0), true);
+  assert.equal(await atRight(".answer-text p", 1), false);
+  await page.locator("[data-do=copy-code]").click();
+  await page.getByText("Copied").waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "a = 1");
+  assert.deepEqual(await accessibilityProblems(page), []);
   await close();
 });
 
