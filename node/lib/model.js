@@ -14,6 +14,7 @@ function conversation(messages, variables = {}) {
   if (!Array.isArray(list)) {
     throw usageError('messages', 'it must be a string or an array of {role, content}');
   }
+  if (list.length === 0) throw usageError('messages', 'it must have at least one message');
   return JSON.stringify({messages: list, ...variables});
 }
 

@@ -12,16 +12,16 @@ const Model& model_of(const snapkv_model* model) { return *given(model, "model")
 
 /// The conversation as the model's own template writes it.
 RenderedChat render(const Model& model, std::string_view variables) {
+  OrderedJson json = OrderedJson::parse(variables, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) fail(ErrorCode::kUsage, "variables: it must be a JSON object");
+  if (!json.contains("messages") || !json["messages"].is_array() || json["messages"].empty()) {
+    fail(ErrorCode::kUsage, "messages: it must be a list of at least one message");
+  }
   const ModelChat chat = model.chat();
   const auto found = chat.templates.find("default");
   if (found == chat.templates.end()) {
     fail(ErrorCode::kUsage, "{}: the model has no chat template: it continues texts",
          model.info().path);
-  }
-  OrderedJson json = OrderedJson::parse(variables, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) fail(ErrorCode::kUsage, "variables: it must be a JSON object");
-  if (!json.contains("messages") || !json["messages"].is_array() || json["messages"].empty()) {
-    fail(ErrorCode::kUsage, "messages: it must be a list of at least one message");
   }
   const auto add = [&json](const char* name, OrderedJson value) {
     if (!json.contains(name)) json[name] = std::move(value);

@@ -121,6 +121,7 @@ test('chats use the template of the model', async () => {
   const answer = await chatModel.chat([{role: 'user', content: TEXT + QUESTION}], {kvBudget: 128});
   assert.match(answer, /48213/);
   await rejects(model.chat('Hello'), {code: 'SNAPKV_ERROR_USAGE', message: /no chat template/});
+  await rejects(chatModel.chat([]), {code: 'SNAPKV_ERROR_USAGE', field: 'messages'});
 });
 
 test('errors have a code, and the field at fault', async () => {

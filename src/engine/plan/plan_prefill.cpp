@@ -38,8 +38,9 @@ void check_sessions(std::span<Session::Impl* const> sessions, int64_t n) {
   for (size_t i = 0; i < sessions.size(); ++i) {
     const Session::Impl& s = *sessions[i];
     if (s.n_past + n > s.n_ctx) {
-      fail(ErrorCode::kContextExceeded,
-           "the prompt has {} tokens after {} already seen, the context {}", n, s.n_past, s.n_ctx);
+      const std::string before = s.n_past > 0 ? fmt::format(" after {} read before", s.n_past) : "";
+      fail(ErrorCode::kContextExceeded, "the prompt has {} tokens{}, and the context is {}", n,
+           before, s.n_ctx);
     }
     if (sessions.size() == 1) return;
     if (s.n_past > 0 || std::count(sessions.begin(), sessions.end(), &s) != 1) {
