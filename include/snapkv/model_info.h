@@ -58,7 +58,7 @@ struct ModelInfo {
   /// What llama.cpp calls the file's mixture of types (general.file_type): "Q4_K_M"; file_type in
   /// upper case where the file does not say.
   std::string quantization;
-  std::string tokenizer;     ///< tokenizer.ggml.model
+  std::string tokenizer;  ///< tokenizer.ggml.model
   int64_t n_layer = 0, n_embd = 0, n_vocab = 0, n_ctx_train = 0;
   int64_t n_ff = 0;  ///< width of the feed-forward networks; of one expert where there are experts
   /// With YaRN (of the file, or ModelOptions::rope_scaling): n_ctx_train is about `yarn_factor`

@@ -156,7 +156,8 @@ TEST(Options, SizesHaveUnits) {
   EXPECT_EQ(parse_size("1.5G"), int64_t{3} << 29);
   EXPECT_EQ(parse_size("0.25 KiB"), 256);
   EXPECT_EQ(parse_size("7.5E"), int64_t{15} << 59);
-  for (const char* text : {"1.5", "1.5b", "1.G", ".5G", "1.5.5G", "-1.5G", "1.5eG", "7.9999999E9"}) {
+  for (const char* text :
+       {"1.5", "1.5b", "1.G", ".5G", "1.5.5G", "-1.5G", "1.5eG", "7.9999999E9"}) {
     EXPECT_EQ(parse_size(text), std::nullopt) << text;
   }
   EXPECT_EQ(size_text(int64_t{8} << 30), "8 GiB");

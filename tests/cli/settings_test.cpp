@@ -221,8 +221,8 @@ TEST(Settings, MisspeltNamesInTheFileAreErrors) {
   use_default_config(r, "kv-buget = 100\n");
   expect_usage_error(r, "unknown setting 'kv-buget'; did you mean kv-budget?");
   use_default_config(r, "[generate]\nkv_budget = 100\n");
-  expect_usage_error(
-      r, "unknown setting 'kv_budget' in section [generate]; did you mean kv-budget?");
+  expect_usage_error(r,
+                     "unknown setting 'kv_budget' in section [generate]; did you mean kv-budget?");
   use_default_config(r, "temp = 0\n[generat]\nkv-budget = 100\n");
   expect_usage_error(
       r, "config.toml: line 2: section [generat] is not a command; did you mean generate?");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "base/utf8.h"
 #include "cli/chat/shell.h"
 #include "cli/chat/shell_completion.h"
@@ -18,7 +19,6 @@
 #include "cli/common/plain_text.h"
 #include "cli/common/policy_options.h"
 #include "cli/common/prompt_length.h"
-#include "base/suggest.h"
 #include "cli/common/table_options.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"

@@ -18,7 +18,7 @@ namespace snapkv::cli {
 struct CitedPassage {
   SourcePassage source;
   std::string text;
-  int page = 0;  ///< on which it begins; 0: there are no pages
+  int page = 0;               ///< on which it begins; 0: there are no pages
   std::string document = {};  ///< the name of its document, where there are several
 };
 
