@@ -67,16 +67,16 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   const int64_t budget = static_cast<int64_t>(left / row) - options.decode_reserve;
   const int64_t least = policy->least_budget();
   if (budget < least) {
-    const auto kib_up = [](size_t bytes) {
-      return size_text(static_cast<int64_t>((bytes + 1023) / 1024 * 1024));
+    const auto text_of = [](size_t bytes) {
+      return fmt::format("{} B ({} KiB)", bytes, (bytes + 1023) / 1024);
     };
     fail(ErrorCode::kUsage,
          "{} is {}; the least that works is {}: {} rows (window, sinks and 1) and a {} of {}, in "
          "{} layers of {} KV heads{}",
          OptionName("kv_memory"), size_text(static_cast<int64_t>(options.kv_memory)),
-         kib_up(windows + (least + options.decode_reserve) * row), least,
+         text_of(windows + (least + options.decode_reserve) * row), least,
          OptionName("decode_reserve"), options.decode_reserve, n_layer, info.n_head_kv,
-         windows > 0 ? fmt::format(", and {} that no budget changes", kib_up(windows)) : "");
+         windows > 0 ? fmt::format(", and {} that no budget changes", text_of(windows)) : "");
   }
   return std::min(budget, kMostRows);
 }
