@@ -144,7 +144,7 @@ TEST_F(Requests, WrongValuesAreNamed) {
   expect_error(R"("kv": {"policy": "snapkv", "budget": "auto"})", "kv.budget", "snapkv-max");
   expect_error(R"("kv": {"bugdet": 5})", "kv.bugdet", "it has: budget");
   expect_error(R"("kv": {"memory": "lots"})", "kv.memory", "a size from 0 B to 1 EiB");
-  expect_error(R"("kv": {"memory": 10})", "kv", "'kv': memory is 10 bytes");
+  expect_error(R"("kv": {"memory": 10})", "kv", "'kv': memory is 10 B; the least that works is");
   expect_error(R"("kv": {"budget": 8, "window_size": 32})", "kv", "window");
   expect_error(R"("kv_report": "some")", "kv_report", "none, summary, positions, sources or all");
   expect_error(R"("response_format": {"type": "xml"})", "response_format.type", "json_object");
