@@ -6,6 +6,7 @@ import { el } from "../page";
 import { snapshotName, type TextDocument } from "./conversation";
 import { documentChip } from "./document_chip";
 import { listed, type FitReport } from "./fit";
+import { keepInTab, keptInTab } from "./store";
 
 /** Pasted text of at least this length becomes a document. */
 const kLongPaste = 2000;
@@ -120,9 +121,13 @@ export function composer(actions: ComposerActions): Composer {
     area.style.height = "auto";
     area.style.height = `${Math.min(240, area.scrollHeight + 2)}px`;
   };
+  const written = () => {
+    fit();
+    keepInTab("draft", area.value);
+  };
   const write = (text: string) => {
     area.value = text;
-    fit();
+    written();
   };
   const endEdit = () => {
     editing.replaceChildren();
@@ -161,7 +166,9 @@ export function composer(actions: ComposerActions): Composer {
     area.focus();
   };
   draw();
-  area.addEventListener("input", fit);
+  area.value = keptInTab("draft"); // what was not sent when the page was loaded again
+  requestAnimationFrame(fit);
+  area.addEventListener("input", written);
   area.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the browser keeps for the page beside the conversations (history.ts): settings in
-// localStorage; the API key and which conversation is open for as long as the tab is open.
+// localStorage; the API key, which conversation is open, and what has been written of a message for as
+// long as the tab is open.
 
 const name = (what: string) => `snapkv.${what}`;
 
@@ -34,7 +35,7 @@ export function takeOldConversation(): object {
 }
 
 /** For as long as the tab is open; "" where there is none. */
-export function keepInTab(what: "key" | "conversation", text: string): void {
+export function keepInTab(what: "key" | "conversation" | "draft", text: string): void {
   try {
     sessionStorage.setItem(name(what), text);
   } catch {
@@ -42,7 +43,7 @@ export function keepInTab(what: "key" | "conversation", text: string): void {
   }
 }
 
-export function keptInTab(what: "key" | "conversation"): string {
+export function keptInTab(what: "key" | "conversation" | "draft"): string {
   try {
     return sessionStorage.getItem(name(what)) ?? "";
   } catch {

@@ -127,6 +127,20 @@ test("what is written of an answer stays when the page is loaded again", async (
   await own.end();
 });
 
+test("a message that was not sent stays when the page is loaded again", async () => {
+  const { page, close } = await open(server.url);
+  await message(page).pressSequentially("Half a question");
+  await page.reload();
+  await message(page).waitFor();
+  assert.equal(await message(page).inputValue(), "Half a question");
+  await page.keyboard.press("Enter");
+  await finished(page);
+  await page.reload();
+  await page.locator(".user", { hasText: "Half a question" }).waitFor();
+  assert.equal(await message(page).inputValue(), "");
+  await close();
+});
+
 test("two tabs with one conversation both keep their messages", async () => {
   const { page, close } = await open(server.url);
   await send(page, "Both know this");
