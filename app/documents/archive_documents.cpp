@@ -63,8 +63,10 @@ class WordText {
     }
     if ((name == "footnoteReference" || name == "endnoteReference") && is_shown()) {
       const std::string_view kind = name.substr(0, name.find('R'));
-      notes_.emplace_back(kind, event.attribute("id").value_or(""));
-      text_.add_as_is(fmt::format("[{}]", notes_.size()));
+      const NoteKey key(kind, event.attribute("id").value_or(""));
+      const auto [number, is_new] = numbers_.emplace(key, notes_.size() + 1);
+      if (is_new) notes_.push_back(key);  // each once, so that the text stays as short as the file
+      text_.add_as_is(fmt::format("[{}]", number->second));
     }
   }
   void end(std::string_view name) {
@@ -86,6 +88,7 @@ class WordText {
 
   TextBuilder text_;
   std::vector<NoteKey> notes_;
+  std::map<NoteKey, size_t> numbers_;
   int n_text_ = 0, n_skipped_ = 0, n_cells_ = 0;
   bool is_hidden_ = false;  // the run is
 };

@@ -116,12 +116,11 @@ TEST(DocumentReader, WordDocumentsHaveTheirNotesAtTheEnd) {
   const std::string document =
       "<w:document xmlns:w=\"urn:w\"><w:body><w:p><w:r><w:t>The price</w:t></w:r><w:r>"
       "<w:endnoteReference w:id=\"2\"/></w:r><w:r><w:t> is 300</w:t></w:r><w:r>"
-      "<w:footnoteReference "
-      "w:id=\"2\"/></w:r><w:r><w:t>.</w:t></w:r><w:r><w:rPr><w:vanish/></w:rPr>"
-      "<w:t>hidden</w:t></w:r><w:r><w:rPr><w:vanish "
-      "w:val=\"0\"/></w:rPr><w:t>so\xc2\xad"
-      "ft</w:t></w:r>"
-      "</w:p></w:body></w:document>";
+      "<w:footnoteReference w:id=\"2\"/><w:footnoteReference "
+      "w:id=\"2\"/></w:r><w:r><w:t>.</w:t></w:r>"
+      "<w:r><w:rPr><w:vanish/></w:rPr><w:t>hidden</w:t></w:r>"
+      "<w:r><w:rPr><w:vanish w:val=\"0\"/></w:rPr><w:t>so\xc2\xad"
+      "ft</w:t></w:r></w:p></w:body></w:document>";
   EXPECT_EQ(
       text_of(test::make_zip(
           {{"word/document.xml", document},
@@ -129,7 +128,7 @@ TEST(DocumentReader, WordDocumentsHaveTheirNotesAtTheEnd) {
                                       note("footnote", 2, "Without tax.") + "</w:footnotes>"},
            {"word/endnotes.xml", "<w:endnotes xmlns:w=\"urn:w\">" +
                                      note("endnote", 2, "As of May.") + "</w:endnotes>"}})),
-      "The price[1] is 300[2].soft\n\n[1] As of May.\n\n[2] Without tax.\n");
+      "The price[1] is 300[2][2].soft\n\n[1] As of May.\n\n[2] Without tax.\n");
 }
 
 TEST(DocumentReader, BooksAreTheirChaptersInOrder) {
