@@ -124,6 +124,18 @@ TEST(Long, RunReadsWhatIsTooLongByItself) {
   EXPECT_EQ(r.out, " 48213.\n") << r.err;
 }
 
+TEST(Long, OfSeveralDocumentsEachPassageHasItsName) {
+  std::string other = document();
+  other.replace(other.find(kFact), kFact.size(), "It was late.");
+  const std::string one = make_file("one.txt", document()), two = make_file("two.txt", other);
+  const Result r = run({"run", needle_model(), one, two, kQuestion, "--temp", "0", "-n", "7", "-c",
+                        "1200", "--kv-budget", "256", "--cite"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.err.find("the 2 documents have about"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("--long parts reads all of them"), std::string::npos) << r.err;
+  EXPECT_NE(r.out.find("one.txt, page 4: " + kFact), std::string::npos) << r.out;
+}
+
 TEST(Long, CompressStoresTheBeginning) {
   const std::string file = make_file("long.txt", kFact + "\n\n" + document());
   const std::string out = make_folder() + "/long.kv";

@@ -213,23 +213,25 @@ class PartReader {
   double step_seconds_ = 0;
 };
 
-std::string said_of_length(const LongPlan& plan, int64_t n_ctx) {
-  return fmt::format("snapkv: the document has about {}, more than the context of {}: ",
+std::string said_of_length(const PromptText& prompt, const LongPlan& plan, int64_t n_ctx) {
+  const size_t n = prompt.documents.size();
+  return fmt::format("snapkv: {} about {}, more than the context of {}: ",
+                     n > 1 ? fmt::format("the {} documents have", n) : "the document has",
                      plural(plan.n_document, "token"), n_ctx);
 }
 
-std::string said_of_passages(const LongPlan& plan) {
+std::string said_of_passages(const LongPlan& plan, const char* it) {
   return fmt::format(
-      "reading the {} of it ({}) that {} most about {}; --long parts reads all of it\n",
+      "reading the {0} of {4} ({1}) that {2} most about {3}; --long parts reads all of {4}\n",
       plural(std::ssize(plan.parts), "passage"), plural(plan.n_read, "token"),
-      plan.parts.size() == 1 ? "says" : "say", joined_words(plan.words));
+      plan.parts.size() == 1 ? "says" : "say", joined_words(plan.words), it);
 }
 
-std::string said_of_first(const LongPlan& plan) {
+std::string said_of_first(const LongPlan& plan, const char* it) {
   const TextPart end = plan.parts.empty() ? TextPart{} : plan.parts.back();
   const std::string page = end.last_page > 0 ? fmt::format(", up to page {}", end.last_page) : "";
-  return fmt::format("reading the first {}, {}% of it{}\n", plural(plan.n_read, "token"),
-                     100 * plan.n_read / std::max<int64_t>(plan.n_document, 1), page);
+  return fmt::format("reading the first {}, {}% of {}{}\n", plural(plan.n_read, "token"),
+                     100 * plan.n_read / std::max<int64_t>(plan.n_document, 1), it, page);
 }
 
 }  // namespace
@@ -275,16 +277,18 @@ LongPrompt read_long(const LongRun& run, const PromptText& prompt, LongMode mode
   LongPrompt found;
   found.plan = long_documents::plan_that_fits(document, question, mode, room, count, excess);
   const LongPlan& plan = found.plan;
-  const std::string length = said_of_length(plan, run.n_ctx);
+  const std::string length = said_of_length(prompt, plan, run.n_ctx);
+  const char* const it = prompt.documents.size() > 1 ? "them" : "it";
   if (plan.way != Way::parts) {
-    write_stderr(length + (plan.way == Way::first ? said_of_first(plan) : said_of_passages(plan)));
+    write_stderr(length +
+                 (plan.way == Way::first ? said_of_first(plan, it) : said_of_passages(plan, it)));
     found.condensed = long_documents::condense(document, plan);
     return found;
   }
   PartReader reader(run, document, question, plan, room.n_once, progress);
   const double seconds = reader.estimate();
   progress.clear();
-  write_stderr(fmt::format("{}reading it in {}, in about {}\n", length,
+  write_stderr(fmt::format("{}reading {} in {}, in about {}\n", length, it,
                            plural(std::ssize(plan.parts), "part"), format_wait(seconds)));
   found.answers = reader.read();
   found.condensed = long_documents::condense_to_fit(document, plan, found.answers, run.in_chat,
