@@ -12,8 +12,8 @@
 namespace snapkv {
 
 /// Norms of queries and keys: none, one weight for all heads, a weight for each head, one norm over
-/// all heads of a token.
-enum class RandomQkNorm { none, each_head, own_weights, all_together };
+/// all heads of a token, a factor for each head of queries alone.
+enum class RandomQkNorm { none, each_head, own_weights, all_together, query_gains };
 
 /// An additional metadata key, without the architecture's name.
 struct RandomKey {
@@ -38,6 +38,8 @@ struct RandomFamily {
   bool ffn_norm = true;
   bool sub_norms = false;  // attn_sub_norm, ffn_sub_norm: before the last matrix of each part
   RandomQkNorm qk_norm = RandomQkNorm::none;
+  bool qk_norm_bias = false;     // of own_weights
+  bool adds_embeddings = false;  // layer_output_scale: of the embeddings that each layer adds
   bool qkv_bias = false, output_bias = false, ffn_bias = false;
   bool counts_both = false;  // .feed_forward_length is twice n_ff
   bool fused_qkv = false, gated = true, fused_gate = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "bench/random_tensors.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -93,6 +94,9 @@ class Planner {
       add_attention(blk, g);
     }
     if (f_.gemma3n.n_streams > 0) add_gemma3n_streams(blk, g);
+    if (f_.adds_embeddings) {
+      add({blk + "layer_output_scale.weight", DType::f32, 1, 1, true, 0.6f, 0.3f});
+    }
     add_ffn(blk, il, g);
   }
 
@@ -439,8 +443,10 @@ class Planner {
         bias(blk + "attn_v", n_v);
       }
     }
-    head_norm(blk + "attn_q_norm.weight", sizes_.n_head, g.qk_norm);
-    head_norm(blk + "attn_k_norm.weight", sizes_.n_head_kv, g.qk_norm);
+    head_norm(blk + "attn_q_norm", sizes_.n_head, g.qk_norm);
+    if (f_.qk_norm != RandomQkNorm::query_gains) {
+      head_norm(blk + "attn_k_norm", sizes_.n_head_kv, g.qk_norm);
+    }
     if (f_.attention_gate) matrix(blk + "attn_gate", n_out, s_.n_embd, g.qkv);
     if (f_.head_gates) matrix(blk + "attn_gate", sizes_.n_head, s_.n_embd, g.qkv);
     matrix(blk + "attn_output", s_.n_embd, n_out, g.attention_output, f_.output_bias);
@@ -549,16 +555,21 @@ class Planner {
     add({name + ending, DType::f32, 1, n, true, mean, stddev});
     if (f_.norm_bias) add({name + ".bias", DType::f32, 1, n, true, 0.0f, stddev});
   }
-  void head_norm(const std::string& name, int64_t n_head, float mean) {
+  void head_norm(const std::string& full, int64_t n_head, float mean) {
     if (!o_.gains) mean = 1.0f;
     const float stddev = o_.gains ? o_.gains->norm * mean : o_.norm_stddev;
+    const std::string name = full + ".weight";
     switch (f_.qk_norm) {
       case RandomQkNorm::none:
         return;
       case RandomQkNorm::each_head:
         return add({name, DType::f32, 1, s_.head_dim, true, mean, stddev});
       case RandomQkNorm::own_weights:
-        return add({name, DType::f32, n_head, s_.head_dim, false, mean, stddev});
+        add({name, DType::f32, n_head, s_.head_dim, false, mean, stddev});
+        if (!f_.qk_norm_bias) return;
+        return add({full + ".bias", DType::f32, n_head, s_.head_dim, false, 0.0f, stddev});
+      case RandomQkNorm::query_gains:
+        return add({name, DType::f32, n_head, 1, false, mean, stddev});
       case RandomQkNorm::all_together:
         return add({name, DType::f32, 1, n_head * s_.head_dim, true, mean, stddev});
     }

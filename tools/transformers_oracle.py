@@ -9,7 +9,9 @@ llama.cpp does not apply Phi 3's sliding window; transformers does. Of Phi's mix
 norms, and the softmax of two experts for the sparse mixer. Llama 4's chunks of attention have 8192 tokens there, and queries
 grow from the 8192nd token on, whatever the file says. It takes SiLU for BitNet's activation even where the file names the
 squared ReLU, with which BitNet b1.58 2B was trained. Of GroveMoE's adjugate experts it takes other weights, and lets them read
-what the experts have computed; here both read the same, as their authors have it. Needs torch, transformers and numpy.
+what the experts have computed; here both read the same, as their authors have it. Where Chameleon's norms come after the
+blocks (34B), its feed-forward networks read what attention gives without the residual stream. Needs torch, transformers and
+numpy.
 """
 import json
 import sys
@@ -22,7 +24,7 @@ import transformers
 TOOLS = Path(__file__).resolve().parent
 sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
 from gguf import read_gguf  # noqa: E402
-from llama_oracle import N_GREEDY, N_PROMPTS, N_TEACHER, generated_ids  # noqa: E402
+from llama_oracle import N_GREEDY, N_PROMPTS, N_TEACHER, first_text_id, generated_ids  # noqa: E402
 
 FIRST_ID = 259  # as in llama_oracle.py: whole words only
 
@@ -198,6 +200,44 @@ def grovemoe(path):
     return model
 
 
+def chameleon(path):
+    """Loads a file of architecture `chameleon`, whose heads rotate neighbouring values; transformers' rotate halves."""
+    metadata, tensors = read_gguf(path)
+    get = lambda key: metadata["chameleon." + key]
+    n_layer, n_vocab = get("block_count"), len(tensors["token_embd.weight"])
+    pictures = {f"IMGIMG{i}": i for i in range(4, 8196)}
+    config = transformers.ChameleonConfig(
+        vocab_size=n_vocab, hidden_size=get("embedding_length"), intermediate_size=get("feed_forward_length"),
+        num_hidden_layers=n_layer, num_attention_heads=get("attention.head_count"),
+        num_key_value_heads=get("attention.head_count_kv"), max_position_embeddings=get("context_length"),
+        rms_norm_eps=get("attention.layer_norm_rms_epsilon"), swin_norm=get("swin_norm"),
+        vocabulary_map={"<image>": 8200} | pictures, rope_parameters=dict(rope_type="default", rope_theta=get("rope.freq_base")),
+        vq_config=dict(base_channels=32, channel_multiplier=[1], num_res_blocks=1, embed_dim=8, num_embeddings=8, latent_channels=8),
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False, attn_implementation="eager")
+    model = transformers.ChameleonForConditionalGeneration(config).float().eval()
+    names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+    for il in range(n_layer):
+        layer, blk = f"model.layers.{il}.", f"blk.{il}."
+        names |= {layer + f"self_attn.{x}_proj": blk + f"attn_{x}" for x in "qkv"}
+        names |= {layer + f"self_attn.{x}_norm": blk + f"attn_{x}_norm" for x in "qk"}
+        names |= {layer + f"mlp.{x}_proj": blk + f"ffn_{x}" for x in ("gate", "up", "down")}
+        names |= {layer + "self_attn.o_proj": blk + "attn_output", layer + "input_layernorm": blk + "attn_norm",
+                  layer + "post_attention_layernorm": blk + "ffn_norm"}
+    weights = {}
+    for ours, theirs in names.items():
+        for end in (".weight", ".bias"):
+            if theirs + end not in tensors:
+                continue
+            x = tensors[theirs + end]
+            if "attn_q" in theirs or "attn_k" in theirs:  # [n_head * d, n_embd], or of norms [n_head, d]
+                d, rest = get("attention.key_length"), 1 if "norm" in theirs else x.shape[1]
+                x = x.reshape(-1, d // 2, 2, rest).swapaxes(1, 2).reshape(x.shape)
+            weights[ours + end] = torch.from_numpy(x.copy())
+    missing, unknown = model.load_state_dict(weights, strict=False)
+    assert not unknown and all(".vqmodel." in name for name in missing), (missing, unknown)
+    return model
+
+
 @torch.no_grad()
 def log_probabilities(model, ids):
     """Log-probabilities [len(ids), n_vocab], in f64."""
@@ -229,14 +269,15 @@ def main():
     path, out = sys.argv[1:]
     name = Path(path).name
     architecture = read_gguf(path)[0]["general.architecture"]
-    model = {"phi3": phi3, "phimoe": phimoe, "llama4": llama4, "bitnet": bitnet, "grovemoe": grovemoe}[architecture](path)
+    model = {"phi3": phi3, "phimoe": phimoe, "llama4": llama4, "bitnet": bitnet, "grovemoe": grovemoe, "chameleon": chameleon}[architecture](path)
     n_vocab = model.config.vocab_size
-    prompts = [[1] + generated_ids(20 + 13 * i, n_vocab, 100 + i) for i in range(N_PROMPTS)]
+    first = first_text_id(name)
+    prompts = [[1] + generated_ids(20 + 13 * i, n_vocab, 100 + i, first) for i in range(N_PROMPTS)]
     golden = {
         "command": f"tools/transformers_oracle.py {name} tests/engine/golden/{Path(out).name}",
         "made_by": f"snapkv-test-model {Path(path).stem} {name}",
         "kv": "f32",
-        "teacher": teacher(model, [1] + generated_ids(N_TEACHER + 16, n_vocab, 7)),
+        "teacher": teacher(model, [1] + generated_ids(N_TEACHER + 16, n_vocab, 7, first)),
         "greedy": [greedy(model, p) for p in prompts],
     }
     with open(out, "w") as f:

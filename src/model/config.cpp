@@ -267,6 +267,11 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   c.n_layer -= c.n_draft_layer;
   c.n_embd = reader.size("embedding_length", 1 << 20);
   c.parallel = family.parallel || (family.parallel_if_flagged && read_parallel(reader));
+  c.norm_places = family.norm_places;
+  if (family.after_if_flagged && reader.flag("swin_norm", false)) {
+    c.norm_places = NormPlaces::after;
+  }
+  c.first_values = family.adds_embeddings;
   c.activation = read_activation(reader, family);
   c.qkv_limit = static_cast<float>(reader.not_negative("attention.clamp_kqv", 0.0));
   read_experts(reader, family, c);
@@ -282,6 +287,20 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
     fail(ErrorCode::kBadModel, "{}: tensor token_embd.weight is missing", file.path());
   }
   c.n_vocab = embd->tensor.shape[0];
+  c.never_written = family.never_written;
+  if (c.never_written.end > 0) {
+    IdRange& ids = c.never_written;
+    ids.begin = static_cast<int64_t>(file.get_uint("snapkv.first_picture_token", ids.begin));
+    ids.end = static_cast<int64_t>(file.get_uint("snapkv.end_of_picture_tokens", ids.end));
+  }
+  if (c.never_written.begin < 0 || c.never_written.begin > c.never_written.end ||
+      c.n_vocab < c.never_written.end) {
+    fail(ErrorCode::kBadModel,
+         "{}: token_embd.weight has {} rows, expected at least {}: tokens {} to {} are those of "
+         "pictures",
+         file.path(), c.n_vocab, c.never_written.end, c.never_written.begin,
+         c.never_written.end - 1);
+  }
   if (family.layer_inputs) {
     c.n_layer_input = static_cast<int64_t>(std::min<uint64_t>(
         1 << 16, file.get_uint(reader.key("embedding_length_per_layer_input"), 0)));

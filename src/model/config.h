@@ -38,11 +38,13 @@ struct ModelConfig {
   int64_t n_positions = 0;    // positions with a learned vector; 0: positions are not learned
   int64_t n_layer_input = 0;  // .embedding_length_per_layer_input; 0: none
   int64_t n_streams = 1;      // residual streams of a token, each n_embd wide (blocks/altup.h)
-  /// Whether layers mix the first one's values into theirs: hidden states carry these too.
+  /// Whether hidden states carry, beside the residual stream, n_embd values that the first layer or
+  /// the embeddings have made and later layers read.
   bool first_values = false;
-  Activation activation = Activation::silu;  // Family::activation, or .hidden_activation
-  bool parallel = false;                     // Family::parallel, parallel_if_flagged
-  NormKind norm = NormKind::rms;             // Family::norm, norm_by_epsilon
+  Activation activation = Activation::silu;     // Family::activation, or .hidden_activation
+  bool parallel = false;                        // Family::parallel, parallel_if_flagged
+  NormKind norm = NormKind::rms;                // Family::norm, norm_by_epsilon
+  NormPlaces norm_places = NormPlaces::before;  // Family::norm_places, after_if_flagged
   float norm_eps = 1e-5f;        // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
   float embedding_scale = 1.0f;  // .embedding_scale
   float residual_scale = 1.0f;   // .residual_scale, factor of what a block adds to the stream
@@ -51,6 +53,7 @@ struct ModelConfig {
   float qkv_limit = 0.0f;        // .attention.clamp_kqv, of queries, keys and values; 0: none
   float final_softcap = 0.0f;    // .final_logit_softcapping; 0: none
   QueryTemperature temperature;
+  IdRange never_written;  // Family::never_written
 
   /// Values of a token's hidden state between two layers.
   int64_t n_hidden() const { return (n_streams + (first_values ? 1 : 0)) * n_embd; }

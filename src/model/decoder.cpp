@@ -52,7 +52,7 @@ class Decoder final : public Architecture {
     }
     if (weights_.embedding_norm) normalize(backend, spec_, weights_.embedding_norm, x, x);
     if (altup != nullptr) altup->begin(x, pass);
-    if (stream_) {  // the first layer writes the values
+    if (stream_) {  // the values are the embeddings, unless the first layer writes others
       const Tensor parts[] = {x, x};
       ops::join(backend, parts, pass.x);
     }
@@ -149,7 +149,8 @@ class Decoder final : public Architecture {
     scale(*pass.backend, x, w.scale);
   }
 
-  // Hidden states are the residual stream and the first layer's values, side by side.
+  // Hidden states are the residual stream and the first layer's values, or the embeddings, side by
+  // side.
   void layer_with_values(const DecoderLayer& w, const LayerPass& pass) const {
     const int64_t n = pass.x.shape[0], n_out = pass.n_out;
     LayerPass inner = pass;
@@ -160,6 +161,7 @@ class Decoder final : public Architecture {
     plain_layer(w, inner);
     if (n_out == 0) return;
     const Tensor last[] = {inner.x.slice(n - n_out, n), inner.first_values.slice(n - n_out, n)};
+    if (family_.adds_embeddings) ops::add(*pass.backend, last[0], last[1], w.embedding_factor);
     ops::join(*pass.backend, last, pass.x.slice(n - n_out, n));
   }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "model/decoder_weights.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "base/error.h"
@@ -33,6 +35,9 @@ class DecoderLoader {
     w.output_norm = LayerLoader::load_norm(context_.spec, loader_, std::string(family_.output_norm),
                                            Presence::required);
     w.output = output(w.token_embd);
+    if (const IdRange& ids = config_.never_written; ids.end > ids.begin) {
+      w.output.bias = bias_against(ids);
+    }
     load_rope_factors(w);
     if (c.n_layer_input > 0) {
       w.layer_inputs = LayerInputTables::load(context_.spec, loader_, w.token_embd);
@@ -68,6 +73,16 @@ class DecoderLoader {
     return loader_.matrix("output", config_.n_vocab, config_.n_embd, family_.logits_bias);
   }
 
+  /// Biases of logits that leave tokens out, since nothing that is added to them makes a
+  /// difference.
+  Tensor bias_against(const IdRange& ids) {
+    const Tensor bias = loader_.ones(config_.n_vocab);
+    auto* const values = bias.at<float>(0);
+    std::fill_n(values, config_.n_vocab, 0.0f);
+    std::fill(values + ids.begin, values + ids.end, std::numeric_limits<float>::lowest());
+    return bias;
+  }
+
   Tensor rope_factors(const char* name, Presence presence) {
     const int64_t n = loader_.has(name) ? file_.find_tensor(name)->tensor.numel() : 0;
     const Tensor factors = loader_.vector(name, n, presence);
@@ -90,7 +105,7 @@ class DecoderLoader {
   }
 
   DecoderLayer layer(int64_t il, const LayerInputTables& inputs) {
-    const bool before = family_.norm_places != NormPlaces::after;
+    const bool before = config_.norm_places != NormPlaces::after;
     LayerLoader loader(context_.spec, loader_, il);
     DecoderLayer layer;
     const bool has_mixer = loader.layer().mixer != TokenMixerKind::none;
@@ -109,6 +124,7 @@ class DecoderLoader {
     if (config_.n_streams > 1) layer.altup = std::make_unique<AltUpLayer>(context_, loader);
     if (inputs.table) layer.input = std::make_unique<LayerInput>(inputs, context_, loader);
     constexpr const char* kScale = "layer_output_scale.weight";
+    if (family_.adds_embeddings) layer.embedding_factor = loader.number(kScale);
     if (family_.layer_scales && loader.has(kScale)) layer.scale = loader.number(kScale);
     return layer;
   }

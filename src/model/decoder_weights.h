@@ -25,6 +25,7 @@ struct DecoderLayer {
   std::unique_ptr<LayerInput> input;  // null: the layer has none
   std::unique_ptr<AltUpLayer> altup;  // where tokens have several residual streams
   float scale = 1.0f;                 // of the residual stream after the layer
+  float embedding_factor = 0.0f;      // of the embeddings that the layer adds at its end
 
   std::vector<const GgufTensor*> file_tensors;  // the whole layer's, matrices and vectors
 

@@ -467,7 +467,27 @@ constexpr std::array kOthers = {
            .xielu = true,
            .rope = RopeLayout::neox},
 
-    // text only: of models that also see pictures
+    Family{.name = "talkie",
+           .models = "Talkie 13B",
+           .plain_norms = true,
+           .qk_norm = QkNorm::query_gains,
+           .qk_norm_after_rotation = true,
+           .rope = RopeLayout::neox,
+           .logit_scale = LogitScale::multiplies,
+           .embedding_norm = true,
+           .adds_embeddings = true,
+           .shared_output = SharedOutput::never},
+
+    // text only: of models that also see pictures, or write them
+    Family{.name = "chameleon",
+           .models = "Chameleon 7B and 34B, text",
+           .after_if_flagged = true,
+           .attention_post_norm = "attn_norm",
+           .ffn_post_norm = "ffn_norm",
+           .qk_norm = QkNorm::own_weights,
+           .qk_layer_norm = true,
+           .never_written = {.begin = 4, .end = 8196}},
+
     Family{.name = "qwen2vl",
            .models = "Qwen 2 VL and 2.5 VL, text",
            .qkv_bias = Presence::required,

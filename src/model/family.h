@@ -70,6 +70,7 @@ enum class QkNorm {
   none,
   each_head,     // all heads share one weight: attn_q_norm [head_dim]
   own_weights,   // every head has its own weights: [n_head, head_dim]
+  query_gains,   // only a factor for each head of queries: attn_q_norm [n_head, 1]
   all_together,  // one norm over all heads of a token: [n_head * head_dim]
 };
 
@@ -93,6 +94,11 @@ enum class RotatedLayers {
   if_flagged,         // those that .attention.rope_pattern says, or all without it
   none,               // positions are learned vectors, added to the embeddings: position_embd
   biased,             // none: scores have biases that grow with distance (Family::position_bias)
+};
+
+/// The token ids [begin, end).
+struct IdRange {
+  int64_t begin = 0, end = 0;
 };
 
 /// What is done with .logit_scale.
@@ -142,8 +148,13 @@ struct Family {
   std::string_view output_norm = "output_norm";  // the tensor's name, without ".weight"
   Presence norm_bias = Presence::optional;
   NormPlaces norm_places = NormPlaces::before;
+  bool after_if_flagged = false;  // norms come after the blocks if .swin_norm says so
   std::string_view attention_post_norm = "post_attention_norm";  // of the norm after attention
+  std::string_view ffn_post_norm = "post_ffw_norm";  // of the norm after the feed-forward network
   QkNorm qk_norm = QkNorm::none;
+  /// These are layer norms with an epsilon of 1e-5, and with biases where the file has them,
+  /// whatever `norm` is.
+  bool qk_layer_norm = false;
   Presence qk_norm_weights = Presence::required;
   bool qk_norm_after_rotation = false;  // otherwise before
   bool value_norm = false;              // values are normed too, without weights
@@ -219,7 +230,10 @@ struct Family {
   int64_t biased_n_layer = 0;    // with position_bias: only models with this n_layer; 0: all
   bool scales_by_width = false;  // scores by 1 / head_dim, not by its root
   bool embedding_norm = false;   // token_embd_norm, of embeddings
+  /// Each layer ends by adding the (normed) embeddings times layer_output_scale.
+  bool adds_embeddings = false;
   SharedOutput shared_output = SharedOutput::allowed;
+  IdRange never_written = {};  // tokens whose logits are as low as they can be
 };
 
 /// Family::own_keys of families with position biases, some of which may clamp queries too.

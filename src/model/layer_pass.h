@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "backend/ops.h"
+#include "base/check.h"
 #include "base/tensor.h"
 #include "model/activations.h"
 #include "model/linear_runner.h"
@@ -32,7 +33,7 @@ struct LayerPass {
   /// [n, n_hidden] f32, residual stream, or several (blocks/altup.h); the last n_out rows are
   /// updated. Blocks get [n, n_embd].
   Tensor x;
-  /// [n, n_embd] f32: the first layer's values, which it writes, in models with
+  /// [n, n_embd] f32: the first layer's values, which it writes, or the embeddings, in models with
   /// ModelConfig::first_values.
   Tensor first_values;
   std::span<const int32_t> tokens;  // [n]

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 
 #include "tests/engine/session_support.h"
 #include "tests/support/expect_error.h"
@@ -102,6 +103,7 @@ TEST_P(FamilyTest, PackedBf16StaysClose) {
   rounded.prefill(prompt(n));
   double sum = 0, squares = 0;
   for (size_t i = 0; i < exact.logits().size(); ++i) {
+    if (exact.logits()[i] == std::numeric_limits<float>::lowest()) continue;  // never written
     const double d = exact.logits()[i] - rounded.logits()[i];
     sum += d * d;
     squares += static_cast<double>(exact.logits()[i]) * exact.logits()[i];

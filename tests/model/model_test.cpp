@@ -282,15 +282,26 @@ TEST(ModelTest, ScalesThatAFamilyNeedsMustBeThere) {
   }
 }
 
+TEST(ModelTest, DamagedFilesOfChameleonAndTalkieAreRefused) {
+  TinyFile small = file_of("chameleon");
+  expect_mentions(load_error(small), {"token_embd.weight has 259 rows", "at least 8196"});
+  TinyFile text = file_of("chameleon");
+  text.set("chameleon.swin_norm", std::string("yes"));
+  expect_mentions(load_error(text), {"chameleon.swin_norm"});
+  TinyFile talkie = file_of("talkie");
+  expect_mentions(load_error(talkie), {"talkie.logit_scale"});
+}
+
 /// Whether a family's file may lack a tensor.
 bool may_be_missing(const Family& f, const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   if ((has("rope_freqs") && f.name != "gemma4") || has(".nextn.")) return true;
   if (name == "output.weight") return f.shared_output != SharedOutput::never;
   if (has("ffn_norm.weight")) return false;  // the list has models without it
+  if (has("_norm.bias") && f.qk_layer_norm) return true;
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
   if (has("attn_v.weight")) return f.values_of_keys;  // made by the matrix of the keys
-  if (has("layer_output_scale")) return true;
+  if (has("layer_output_scale")) return f.layer_scales;
   if (name.ends_with(".scale") && !has("ffn_gate_inp")) return true;          // of a matrix
   if (has("post_attention_norm") && f.name == "nemotron_h_moe") return true;  // in a draft layer
   if (has("attn_gate")) return f.attention_gate == AttentionGate::heads_if_there;

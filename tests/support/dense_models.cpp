@@ -150,6 +150,20 @@ std::vector<FamilyModel> that_see_pictures() {
                                        .keys = {{"rope.scaling.alpha", 50.0}}})};
 }
 
+/// Nearly all tokens are pictures'; one model has its norms after the blocks.
+std::vector<FamilyModel> chameleons() {
+  const auto chameleon = [](std::string name, bool after) {
+    RandomModelShape shape = shape_of({.architecture = "chameleon",
+                                       .qk_norm = RandomQkNorm::own_weights,
+                                       .qk_norm_bias = true,
+                                       .own_output = true,
+                                       .keys = {{"swin_norm", after}}});
+    shape.n_vocab = 8196 + kFamilyVocab;
+    return model_of(std::move(name), shape);
+  };
+  return {chameleon("chameleon", false), chameleon("chameleon-swin", true)};
+}
+
 }  // namespace
 
 std::vector<FamilyModel> more_dense_models() {
@@ -165,9 +179,16 @@ std::vector<FamilyModel> more_dense_models() {
                                     .sections = true,
                                     .keys = {{"n_deepstack_layers", int64_t{2}}}},
                                    3, 32)),
+      model_of("talkie", shape_of({.architecture = "talkie",
+                                   .plain_norms = true,
+                                   .qk_norm = RandomQkNorm::query_gains,
+                                   .adds_embeddings = true,
+                                   .own_output = true,
+                                   .keys = {{"logit_scale", 0.7}}})),
   };
-  for (auto&& some : {glm4s(), exaones(), hunyuans_and_ernies(), with_other_activations(),
-                      bitnets(), families_of_2025(), that_see_pictures()}) {
+  for (auto&& some :
+       {chameleons(), glm4s(), exaones(), hunyuans_and_ernies(), with_other_activations(),
+        bitnets(), families_of_2025(), that_see_pictures()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

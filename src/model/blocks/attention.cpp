@@ -27,7 +27,7 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
   if (loader.family().sub_norms) {
     sub_norm_.weight = loader.vector("attn_sub_norm.weight", layer_.n_out(), Presence::required);
   }
-  const bool normed = loader.family().norm_places != NormPlaces::before;
+  const bool normed = loader.config().norm_places != NormPlaces::before;
   out_ = {context,
           loader.matrix("attn_output", loader.config().n_embd, layer_.n_out(),
                         loader.family().output_bias),
@@ -42,6 +42,11 @@ Attention::Attention(const BlockContext& context, LayerLoader& loader)
 void Attention::load_norms(LayerLoader& loader) {
   if (layer_.plain_qk_norm) {
     q_norm_ = loader.plain_norm(layer_.state.head_dim_k);
+    k_norm_ = loader.plain_norm(layer_.state.head_dim_k);
+    return;
+  }
+  if (loader.family().qk_norm == QkNorm::query_gains) {
+    q_norm_ = loader.query_gains("attn_q_norm", layer_.n_head);
     k_norm_ = loader.plain_norm(layer_.state.head_dim_k);
     return;
   }

@@ -83,7 +83,7 @@ std::unique_ptr<FeedForward> make_feed_forward(const BlockContext& context, Laye
   }
   const FeedForwardPart& first = loader.layer().ffn.front();
   const bool is_sum =
-      first.kind == FeedForwardKind::experts && loader.family().norm_places != NormPlaces::before;
+      first.kind == FeedForwardKind::experts && loader.config().norm_places != NormPlaces::before;
   if (parts.size() == 1 && !is_sum) return std::move(parts.front());
   if (loader.layer().ffn.back().early) {
     return std::make_unique<EarlyFfn>(context, loader, std::move(parts[0]), std::move(parts[1]));

@@ -40,10 +40,10 @@ DenseFfn::DenseFfn(const FeedForwardPart& part, const BlockContext& context, Lay
   }
   if (family.sub_norms)
     sub_norm_.weight = loader.vector("ffn_sub_norm.weight", n_ff, Presence::required);
-  const bool normed = family.norm_places != NormPlaces::before;
+  const bool normed = loader.config().norm_places != NormPlaces::before;
   const bool summed = shared || part.beside || part.in_sum;
   down_ = {context, matrix("ffn_down", n_embd, n_ff),
-           normed && !summed ? loader.norm("post_ffw_norm") : Norm(),
+           normed && !summed ? loader.norm(std::string(family.ffn_post_norm)) : Norm(),
            normed && summed,  // what experts add has norms too: they are those of the sum
            loader.layer().factors.down};
   if (gate_) gate_out_ = context.activations.add("gate", n_ff);

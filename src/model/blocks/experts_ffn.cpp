@@ -209,7 +209,7 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
 
 void ExpertsFfn::add_experts(const Tensor& in, const Tensor& out, const Tensor& chosen,
                              const Tensor& weights, const LayerPass& pass) const {
-  const bool in_sum = context_.spec.family->norm_places != NormPlaces::before;
+  const bool in_sum = context_.spec.config.norm_places != NormPlaces::before;
   ops::project_experts(*pass.backend,
                        {.x = in,
                         .experts = experts_,

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -52,17 +53,34 @@ float LayerLoader::number(const std::string& name) {
   return number;
 }
 
+Norm LayerLoader::query_gains(const std::string& name, int64_t n_head) {
+  const int64_t head_dim = layer().state.head_dim_k;
+  const Tensor gains = rows(name + ".weight", n_head, 1);
+  const Tensor weight = ones(n_head * head_dim).reshaped({n_head, head_dim});
+  for (int64_t h = 0; h < n_head; ++h) {
+    std::fill_n(weight.at<float>(h), head_dim, *gains.at<const float>(h));
+  }
+  return {weight, {}};
+}
+
 Norm LayerLoader::head_norm(const std::string& name, int64_t n_head) {
   const std::string full = prefix_ + name + ".weight";
   const int64_t head_dim = layer().state.head_dim_k;
   const Presence presence = family().qk_norm_weights;
+  constexpr float kEpsilon = 1e-5f;  // of layer norms of heads
   switch (family().qk_norm) {
     case QkNorm::none:
+    case QkNorm::query_gains:
       return {};
     case QkNorm::each_head:
       return {weights_.vector(full, head_dim, presence), {}};
     case QkNorm::own_weights:
-      return {weights_.vectors(full, n_head, head_dim, presence), {}};
+      if (!family().qk_layer_norm) {
+        return {weights_.vectors(full, n_head, head_dim, presence), {}};
+      }
+      return {weights_.vectors(full, n_head, head_dim, presence),
+              weights_.vectors(prefix_ + name + ".bias", n_head, head_dim, Presence::optional),
+              kEpsilon, true};
     case QkNorm::all_together:
       break;
   }

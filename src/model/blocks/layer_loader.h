@@ -68,6 +68,8 @@ class LayerLoader {
   Tensor ones(int64_t n) { return weights_.ones(n); }
   /// [n] without weights.
   Norm plain_norm(int64_t n) { return {weights_.ones(n), {}}; }
+  /// Of queries that have a factor for each head, [n_head, head_dim]; `name` without ".weight".
+  Norm query_gains(const std::string& name, int64_t n_head);
   /// Of the queries or keys of n_head heads, before they are rotated; `name` without ".weight".
   Norm head_norm(const std::string& name, int64_t n_head);
   /// The only value of a tensor, which must be finite.

@@ -28,7 +28,7 @@ MambaHeadsMixer::MambaHeadsMixer(const BlockContext& context, LayerLoader& loade
   step_norm_.weight = loader.vector("ssm_dt_norm", s.step_rank, Presence::required);
   rate_ = loader.vector("ssm_a", s.n_head, Presence::required);
   skip_ = loader.vector("ssm_d", s.n_head, Presence::required);
-  const bool normed = loader.family().norm_places != NormPlaces::before;
+  const bool normed = loader.config().norm_places != NormPlaces::before;
   out_ = {context, loader.matrix("ssm_out", loader.config().n_embd, n),
           normed ? loader.norm("post_attention_norm") : Norm()};
   plan_activations(context.activations);

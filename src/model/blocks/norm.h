@@ -10,9 +10,10 @@ namespace snapkv {
 
 /// The weights of a norm; empty: there is none.
 struct Norm {
-  Tensor weight;  // [n], or [n_head, head_dim]: heads with weights of their own
-  Tensor bias;    // [n], or empty; of layer norms
-  float eps = 0;  // 0: ModelConfig::norm_eps
+  Tensor weight;          // [n], or [n_head, head_dim]: heads with weights of their own
+  Tensor bias;            // as the weight, or empty; of layer norms
+  float eps = 0;          // 0: ModelConfig::norm_eps
+  bool is_layer = false;  // a layer norm, whatever the model's norms are
 
   explicit operator bool() const { return bool{weight}; }
 };

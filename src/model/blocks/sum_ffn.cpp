@@ -28,9 +28,9 @@ SumFfn::SumFfn(const BlockContext& context, LayerLoader& loader,
                std::vector<std::unique_ptr<FeedForward>> parts)
     : context_(context), parts_(std::move(parts)), factor_(loader.layer().factors.sum) {
   // without a norm before the network `normed` may be x
-  SNAPKV_CHECK(loader.family().norm_places != NormPlaces::after &&
+  SNAPKV_CHECK(loader.config().norm_places != NormPlaces::after &&
                loader.family().ffn_norm == Presence::required);
-  if (loader.family().norm_places == NormPlaces::before) return;
+  if (loader.config().norm_places == NormPlaces::before) return;
   constexpr const char* kOfGrok = "layer_output_norm";
   post_norm_ =
       loader.norm(loader.has(std::string(kOfGrok) + ".weight") ? kOfGrok : "post_ffw_norm");
