@@ -10,6 +10,7 @@
 #include "format/mmap_file.h"
 #include "text/tokenizer_bpe.h"
 #include "text/tokenizer_json.h"
+#include "text/tokenizer_plamo2.h"
 #include "text/tokenizer_rwkv.h"
 #include "text/tokenizer_spm.h"
 
@@ -65,10 +66,11 @@ std::unique_ptr<Tokenizer> Tokenizer::from_gguf(const GgufFile& file) {
   const std::string& kind = file.get_string(kKey);
   if (kind == "llama") return std::make_unique<SpmTokenizer>(file);
   if (kind == "rwkv") return std::make_unique<RwkvTokenizer>(file);
+  if (kind == "plamo2") return std::make_unique<PlamoTokenizer>(file);
   if (kind == "gpt2" || kind == "gemma4") return std::make_unique<BpeTokenizer>(file);
   fail(ErrorCode::kBadModel,
        "'{}': metadata key '{}' is '{}', which is not supported; supported: 'llama', 'gpt2', "
-       "'gemma4', 'rwkv'",
+       "'gemma4', 'rwkv', 'plamo2'",
        file.path(), kKey, kind);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "text/tokenizer_rwkv.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -65,11 +64,11 @@ RwkvTokenizer::RwkvTokenizer(const GgufFile& file)
   unescape_tokens(file);
   // Control tokens are found by SplitTokenizer where a text may contain them. (llama.cpp has them
   // in its trie too, so that "<s>" in any text is its first token.)
-  std::vector<Entry> entries;
+  std::vector<ByteTrie::Entry> entries;
   for (int32_t id = 0; id < vocab_.size(); ++id) {
     if (!vocab_.is_special(id) && !bytes_[id].empty()) entries.push_back({bytes_[id], id});
   }
-  build_trie(std::move(entries));
+  trie_ = ByteTrie(std::move(entries));
   check_bytes(file);
 }
 
@@ -87,43 +86,10 @@ void RwkvTokenizer::unescape_tokens(const GgufFile& file) {
   }
 }
 
-/// Level by level: a node is a range of the sorted entries, which begin with its bytes. Of several
-/// entries with the same bytes the last one counts, as in llama.cpp.
-void RwkvTokenizer::build_trie(std::vector<Entry> entries) {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.bytes != b.bytes ? a.bytes < b.bytes : a.id < b.id;
-  });
-  struct Range {
-    size_t begin, end, depth;
-  };
-  std::vector<Range> ranges = {{0, entries.size(), 0}};
-  for (size_t at = 0; at < ranges.size(); ++at) {
-    auto [begin, end, depth] = ranges[at];
-    Node node = {.first_edge = static_cast<uint32_t>(edges_.size())};
-    for (; begin < end && entries[begin].bytes.size() == depth; ++begin) {
-      node.id = entries[begin].id;
-    }
-    nodes_.push_back(node);
-    while (begin < end) {
-      const auto byte = static_cast<unsigned char>(entries[begin].bytes[depth]);
-      size_t next = begin;
-      while (next < end && static_cast<unsigned char>(entries[next].bytes[depth]) == byte) ++next;
-      edges_.push_back({byte, static_cast<int32_t>(ranges.size())});
-      ranges.push_back({begin, next, depth + 1});
-      begin = next;
-    }
-  }
-  nodes_.push_back({.first_edge = static_cast<uint32_t>(edges_.size())});
-  of_root_.fill(-1);
-  for (uint32_t i = nodes_[0].first_edge; i < nodes_[1].first_edge; ++i) {
-    of_root_[edges_[i].byte] = edges_[i].node;
-  }
-}
-
 void RwkvTokenizer::check_bytes(const GgufFile& file) const {
   if (vocab_.special.unk >= 0) return;
   for (int byte = 0; byte < 256; ++byte) {
-    if (of_root_[byte] >= 0 && nodes_[of_root_[byte]].id >= 0) continue;
+    if (trie_.find(static_cast<unsigned char>(byte)) >= 0) continue;
     fail(ErrorCode::kBadModel,
          "'{}': metadata key 'tokenizer.ggml.tokens' has no token for the byte 0x{:02x}, and there "
          "is no unknown token",
@@ -131,29 +97,16 @@ void RwkvTokenizer::check_bytes(const GgufFile& file) const {
   }
 }
 
-int32_t RwkvTokenizer::child(int32_t node, unsigned char byte) const {
-  const auto begin = edges_.begin() + nodes_[node].first_edge;
-  const auto end = edges_.begin() + nodes_[node + 1].first_edge;
-  const auto at =
-      std::lower_bound(begin, end, byte, [](const Edge& e, unsigned char b) { return e.byte < b; });
-  return at != end && at->byte == byte ? at->node : -1;
-}
-
 void RwkvTokenizer::encode_fragment(std::string_view text, bool, std::vector<int32_t>& out) const {
   for (size_t begin = 0; begin < text.size();) {
     int32_t id = vocab_.special.unk;  // of one byte
-    size_t next = begin + 1;
-    int32_t node = of_root_[static_cast<unsigned char>(text[begin])];
-    for (size_t end = begin + 1; node >= 0; ++end) {
-      if (nodes_[node].id >= 0) {
-        id = nodes_[node].id;
-        next = end;
-      }
-      if (end == text.size()) break;
-      node = child(node, static_cast<unsigned char>(text[end]));
-    }
+    size_t n_bytes = 1;
+    trie_.for_each_prefix(text.substr(begin), [&](int32_t found, size_t n) {
+      id = found;
+      n_bytes = n;
+    });
     out.push_back(id);
-    begin = next;
+    begin += n_bytes;
   }
 }
 

@@ -99,7 +99,7 @@ std::vector<std::byte> hostile_vocabulary(
 }
 
 bool use_hostile_vocabulary(std::span<const std::byte> bytes) {
-  constexpr std::string_view kKinds[] = {"llama", "gpt2", "gemma4", "rwkv"};
+  constexpr std::string_view kKinds[] = {"llama", "gpt2", "gemma4", "rwkv", "plamo2"};
   Reader in(bytes);
   const std::string_view kind = kKinds[in.byte() % std::size(kKinds)];
   const std::string_view pre = pre_name(in.byte());

@@ -12,7 +12,8 @@
 namespace snapkv::test {
 
 /// A GGUF vocabulary and a text, as bytes:
-///   u8 kind: "llama", "gpt2", "gemma4", "rwkv"   u8 pre-tokenizer, by its place among all names
+///   u8 kind: "llama", "gpt2", "gemma4", "rwkv", "plamo2"
+///   u8 pre-tokenizer, by its place among all names
 ///   u8 flags: 1 all byte tokens, 2 add_bos_token, 4 remove_extra_whitespaces
 ///   u8 n, n x { u8 type, u8 length, text }       tokens
 ///   u8 n, n x { u8 length, text }                merges

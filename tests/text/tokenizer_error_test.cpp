@@ -30,7 +30,7 @@ GgufWriter written(const SpmVocab& vocab, GgufWriter writer = GgufWriter()) {
 TEST(TokenizerErrorTest, Kind) {
   expect_bad(GgufWriter(), {"the-file", "tokenizer.ggml.model", "missing"});
   expect_bad(GgufWriter().add("tokenizer.ggml.model", 3), {"tokenizer.ggml.model", "string"});
-  for (const char* kind : {"bert", "plamo2", "no_vocab", ""}) {
+  for (const char* kind : {"bert", "t5", "no_vocab", ""}) {
     expect_bad(GgufWriter().add("tokenizer.ggml.model", kind),
                {"the-file", "tokenizer.ggml.model", kind, "not supported", "'gpt2'"});
   }
