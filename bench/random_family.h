@@ -147,6 +147,8 @@ struct RandomFamily {
     int64_t n_unrotated = 0, n_value = 0;  // of a head's key, its value
     bool joined = false;      // one matrix for keys and values, and a header as before April 2025
     bool names_value = true;  // whether the header has the width of a value
+    int64_t n_index_head = 0, d_index = 0, top_k = 0;  // of an indexer; 0: there is none
+    std::vector<int64_t> index_layers = {};            // that have one; empty: all
   };
   Latent latent = {};
   /// Gemma 4: all but every full_every-th layer have windows, and heads of another size. Layers
@@ -194,6 +196,7 @@ struct RandomGains {
   float attention_output = 1.2f;
   float ffn = 1.2f;
   float router = 1.5f;
+  float indexer = 1.5f;
   float streams = 0.12f;     // of how residual streams are mixed
   float delta_rate = 0.5f;   // of how fast a state forgets
   float scan_inputs = 1.5f;  // of what a mixer of Mamba makes steps, B and C

@@ -176,6 +176,14 @@ void add_latent_keys(GgufHeader& meta, const RandomModelShape& s) {
     meta.u32(key("attention.value_length_mla"), l.n_value);
   }
   meta.u32(key("expert_shared_count"), f.n_ff_shared / s.n_ff);
+  if (l.n_index_head == 0) return;
+  meta.u32(key("attention.indexer.head_count"), l.n_index_head);
+  meta.u32(key("attention.indexer.key_length"), l.d_index);
+  meta.u32(key("attention.indexer.top_k"), l.top_k);
+  if (l.index_layers.empty()) return;
+  std::vector<uint32_t> types(s.n_layer, 0);
+  for (const int64_t il : l.index_layers) types[il] = 1;
+  meta.array(key("attention.indexer.types"), 4, types);
 }
 
 void add_gemma4_keys(GgufHeader& meta, const RandomModelShape& s) {

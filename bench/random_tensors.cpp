@@ -422,6 +422,23 @@ class Planner {
     }
     if (f_.head_gates) matrix(blk + "attn_gate", s_.n_head, s_.n_embd, g.qkv);
     matrix(blk + "attn_output", s_.n_embd, s_.n_head * l.n_value, g.attention_output);
+    if (l.n_index_head > 0 && has_indexer(blk)) add_indexer(blk, g);
+  }
+
+  bool has_indexer(const std::string& blk) const {
+    const std::vector<int64_t>& layers = f_.latent.index_layers;
+    return layers.empty() || std::any_of(layers.begin(), layers.end(), [&](int64_t il) {
+             return blk == fmt::format("blk.{}.", il);
+           });
+  }
+
+  void add_indexer(const std::string& blk, const RandomGains& g) {
+    const RandomFamily::Latent& l = f_.latent;
+    matrix(blk + "indexer.attn_q_b", l.n_index_head * l.d_index, l.q_rank, g.indexer);
+    matrix(blk + "indexer.attn_k", l.d_index, s_.n_embd, g.indexer);
+    matrix(blk + "indexer.proj", l.n_index_head, s_.n_embd, g.indexer);
+    norm(blk + "indexer.k_norm", 1.0f, l.d_index);
+    if (!f_.norm_bias) bias(blk + "indexer.k_norm", l.d_index);
   }
 
   void add_attention(const std::string& blk, const RandomGains& g) {

@@ -13,6 +13,32 @@
 #include "model/model_spec.h"
 
 namespace snapkv {
+namespace {
+
+/// Limits the context, unless it is asked for, to the tokens among which layers need not choose
+/// together, and refuses rows whose types indexers can't read.
+void check_choices(Session::Impl& s, bool asked) {
+  const ModelSpec& spec = s.architecture().spec();
+  const int64_t n_unchosen = spec.config.n_unchosen;
+  if (n_unchosen > 0 && !asked) s.n_ctx = std::min(s.n_ctx, n_unchosen);
+  if (n_unchosen > 0 && s.n_ctx > n_unchosen) {
+    fail(ErrorCode::kUsage,
+         "{} is {}; of more than {} tokens, {} has layers that attend to those that an earlier "
+         "layer's indexer chooses, which is not supported",
+         OptionName("n_ctx"), s.n_ctx, n_unchosen, s.info().path);
+  }
+  for (const LayerSpec& layer : spec.layers) {
+    const IndexSpec& index = layer.latent.index;
+    if (!index || s.n_ctx <= index.top_k || block_size(s.options.kv_type) == 1) continue;
+    fail(ErrorCode::kUsage,
+         "{} is {}; of more than {} tokens, {} attends to those that indexers choose, whose keys "
+         "must be f32, f16 or bf16",
+         OptionName("kv_type"), name(s.options.kv_type), index.top_k, s.info().path);
+  }
+}
+
+}  // namespace
+
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
     : impl_(std::make_unique<Impl>()) {
   if (model == nullptr) fail(ErrorCode::kUsage, "Session: the model is null");
@@ -36,6 +62,7 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
   const std::vector<LayerSpec>& layers = impl_->architecture().spec().layers;
   const bool biased = std::any_of(layers.begin(), layers.end(),
                                   [](const LayerSpec& layer) { return bool{layer.position_bias}; });
+  check_choices(*impl_, options.n_ctx > 0);
   if (biased && options.n_ctx == 0) {
     impl_->n_ctx = std::min(impl_->n_ctx, PositionBiasSpec::kMostTokens);
   }

@@ -54,6 +54,9 @@ struct ModelConfig {
   float final_softcap = 0.0f;    // .final_logit_softcapping; 0: none
   QueryTemperature temperature;
   IdRange never_written;  // Family::never_written
+  /// The most tokens of a context in models whose layers choose tokens together, since these are
+  /// computed without a choice; 0: no such limit.
+  int64_t n_unchosen = 0;
 
   /// Values of a token's hidden state between two layers.
   int64_t n_hidden() const { return (n_streams + (first_values ? 1 : 0)) * n_embd; }

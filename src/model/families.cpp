@@ -361,6 +361,23 @@ constexpr std::array kOthers = {
            .experts = ExpertLayers::always,
            .experts_normalized = false},
 
+    Family{.name = "deepseek32",
+           .models = "DeepSeek V3.2",
+           .make_layers = make_deepseek32_layers,
+           .own_keys = kDeepseek32Keys,
+           .experts = ExpertLayers::always,
+           .expert_score = ExpertScore::sigmoid,
+           .experts_normalized = false,
+           .index_rope = RopeLayout::neox},
+
+    Family{.name = "glm-dsa",
+           .models = "GLM 5 and 5.1",
+           .make_layers = make_deepseek32_layers,
+           .own_keys = kDeepseek32Keys,
+           .experts = ExpertLayers::always,
+           .expert_score = ExpertScore::sigmoid,
+           .experts_normalized = false},
+
     Family{.name = "mistral4",
            .models = "Mistral Small 4",
            .make_layers = make_deepseek2_layers,

@@ -198,6 +198,7 @@ struct Family {
   bool fused_shared_gate = false;  // the same of the shared expert's ffn_up_shexp
 
   RopeLayout rope = RopeLayout::norm;
+  RopeLayout index_rope = RopeLayout::norm;  // of what indexers compare (IndexSpec)
   /// .rope.scaling.alpha stretches the rotation: its base is multiplied by alpha^(d / (d - 2)).
   bool stretches_base = false;
   RotatedLayers rotated = RotatedLayers::all;

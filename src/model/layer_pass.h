@@ -15,7 +15,26 @@
 
 namespace snapkv {
 
-/// Stores the new keys and values of a layer and attends to all that are visible.
+/// By what the rows are chosen that queries attend to (arXiv 2512.02556, eq. 1): of those that a
+/// query sees, the `top_k` with the highest
+///   sum over h of weights[h] * max(0, q[h] . i)
+/// where i are values of the row's key from `offset` on.
+struct RowChoice {
+  Tensor q;        // [n_q, n_index_head, d] f32
+  Tensor weights;  // [n_q, n_index_head] f32
+  int64_t offset = 0;
+  int64_t top_k = 0;
+
+  explicit operator bool() const { return top_k > 0; }
+  /// That of queries [begin, end).
+  RowChoice slice(int64_t begin, int64_t end) const {
+    if (!*this) return *this;
+    return {q.slice(begin, end), weights.slice(begin, end), offset, top_k};
+  }
+};
+
+/// Stores the new keys and values of a layer and attends to all that are visible, or to those that
+/// are chosen.
 class AttentionStep {
  public:
   virtual ~AttentionStep() = default;
@@ -24,6 +43,11 @@ class AttentionStep {
   /// k and v are empty in a layer that reads another one's rows, which those of the n tokens are
   /// among.
   virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) = 0;
+  /// The same in a layer that chooses. `choice`: for each row of q.
+  virtual void attend_to_chosen(const RowChoice& /*choice*/, const Tensor& /*q*/,
+                                const Tensor& /*k*/, const Tensor& /*v*/, const Tensor& /*out*/) {
+    SNAPKV_CHECK(false);
+  }
 };
 
 /// What one layer works on: n tokens of one prompt, or those that a decode step appends to each of

@@ -90,9 +90,19 @@ struct LayerFactors {
   float mixer_out = 1.0f;
 };
 
+/// Sizes of an indexer (TokenIndexer), which chooses the tokens that a query attends to.
+struct IndexSpec {
+  int64_t n_head = 0;     // of its queries; 0: there is none
+  int64_t head_dim = 0;   // of these, and of its key
+  int64_t top_k = 0;      // tokens that a query attends to where it sees more
+  RotationSpec rotation;  // of the first values of both
+
+  explicit operator bool() const { return n_head > 0; }
+};
+
 /// Sizes of multi-head latent attention (LatentAttention). Its state has one head, whose rows are
-/// the part of the keys that all heads share, and then `rank` values of which each head makes the
-/// rest of its keys, and its values.
+/// the part of the keys that all heads share, the key of the indexer, if there is one, and then
+/// `rank` values of which each head makes the rest of its keys, and its values.
 struct LatentSpec {
   int64_t rank = 0;      // head_dim_v of the state
   int64_t n_shared = 0;  // values of a key that all heads share; rotated if the layer rotates
@@ -101,6 +111,7 @@ struct LatentSpec {
   int64_t q_rank = 0;    // values of which all queries are made; 0: they are made of n_embd ones
   bool joined = false;   // whether the file has one matrix for keys and values of all heads
   bool gated = false;    // whether what each head gives has a gate, attn_gate
+  IndexSpec index;
 
   int64_t n_key() const { return n_shared + n_own; }
 };

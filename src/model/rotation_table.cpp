@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "format/gguf.h"
@@ -11,8 +12,12 @@ namespace snapkv {
 
 void RotationTable::add(const GgufFile& file, const ModelSpec& spec, const Tensor& factors,
                         const Tensor& long_factors) {
+  std::vector<RotationSpec> rotations;
   for (const LayerSpec& layer : spec.layers) {
-    const RotationSpec& rotation = layer.rotation;
+    rotations.push_back(layer.rotation);
+    if (layer.latent.index) rotations.push_back(layer.latent.index.rotation);
+  }
+  for (const RotationSpec& rotation : rotations) {
     const auto is_it = [&](const Frequencies& f) { return f.spec == rotation; };
     if (std::any_of(all_.begin(), all_.end(), is_it)) continue;
     const auto values = [&](const Tensor& given) -> std::span<const float> {
@@ -20,8 +25,7 @@ void RotationTable::add(const GgufFile& file, const ModelSpec& spec, const Tenso
       const int64_t n = rotation.n_rot / 2;
       if (given.numel() < n || (given.numel() > n && !rotation.may_have_more)) {
         fail(ErrorCode::kBadModel, "{}: {} rotation factors, expected {}, half of {}.{}",
-             file.path(), given.numel(), n, spec.config.architecture,
-             "rope.dimension_count");
+             file.path(), given.numel(), n, spec.config.architecture, "rope.dimension_count");
       }
       return {given.at<const float>(0), static_cast<size_t>(n)};
     };

@@ -2,6 +2,8 @@
 // Multi-head latent attention: what heads compute from shared rows in absorbed form is what the
 // paper computes from keys and values of their own (arXiv 2405.04434, equations 9 to 11 and 14 to
 // 19), and so are the votes that policies rank these rows by.
+#include "model/blocks/latent_attention.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +14,6 @@
 
 #include "backend/ops.h"
 #include "format/gguf.h"
-#include "model/blocks/latent_attention.h"
 #include "model/model_spec.h"
 #include "model/rotation_table.h"
 #include "tests/support/expect_error.h"
@@ -53,8 +54,7 @@ class PlainStep final : public AttentionStep {
     std::vector<float> votes(kTokens - kWindow);
     const std::vector<int32_t> n_rows = {kTokens};
     const Tensor out(votes.data(), DType::f32, {1, kTokens - kWindow});
-    ops::window_votes(backend_,
-                      {.q = q, .k = k, .n_rows = n_rows, .scale = scale_, .votes = out});
+    ops::window_votes(backend_, {.q = q, .k = k, .n_rows = n_rows, .scale = scale_, .votes = out});
     return votes;
   }
 
@@ -85,9 +85,9 @@ class Expanded {
   void run(const Rows& x) {
     const int64_t n_key = sizes_.n_own, n_rot = sizes_.n_shared;
     for (int64_t t = 0; t < std::ssize(x); ++t) {
-      Row q = sizes_.q_rank > 0 ? multiply("attn_q_b", normed("attn_q_a_norm",
-                                                              multiply("attn_q_a", x[t])))
-                                : multiply("attn_q", x[t]);
+      Row q = sizes_.q_rank > 0
+                  ? multiply("attn_q_b", normed("attn_q_a_norm", multiply("attn_q_a", x[t])))
+                  : multiply("attn_q", x[t]);
       Row kv = multiply("attn_kv_a_mqa", x[t]);
       Row key_rot(kv.begin() + sizes_.rank, kv.end());
       rotate(key_rot.data(), t);
@@ -295,12 +295,12 @@ TEST(LatentRowsTest, AreCountedOnce) {
   EXPECT_EQ(session.stats().kv_bytes_used, info.n_layer * 50 * row);
 }
 
-/// The error of loading deepseek2-lite with a change.
+/// The error of loading a model with a change.
 template <typename F>
-void expect_refused(std::initializer_list<std::string_view> parts, F change) {
-  FamilyModel m = *std::find_if(
-      family_models().begin(), family_models().end(),
-      [](const FamilyModel& model) { return model.name == "deepseek2-lite"; });
+void expect_refused(std::initializer_list<std::string_view> parts, F change,
+                    const std::string& name = "deepseek2-lite") {
+  FamilyModel m = *std::find_if(family_models().begin(), family_models().end(),
+                                [&](const FamilyModel& model) { return model.name == name; });
   change(m);
   const TempDir folder;
   const std::string path = folder / "m.gguf";
@@ -312,15 +312,85 @@ TEST(LatentHeaderTest, ImpossibleSizesAndMissingTensorsAreNamed) {
   expect_refused({"attention.kv_lora_rank = 40", "multiples of 32"},
                  [](FamilyModel& m) { m.shape.family.latent.rank = 40; });
   expect_refused({"rope.dimension_count = 12"}, [](FamilyModel& m) { m.shape.family.n_rot = 12; });
-  expect_refused({"rope.dimension_count = 16", "the width of a query, 16"},
-                 [](FamilyModel& m) {
-                   m.shape.family.latent.n_unrotated = 0;
-                   m.shape.family.latent.joined = true;
-                 });
+  expect_refused({"rope.dimension_count = 16", "the width of a query, 16"}, [](FamilyModel& m) {
+    m.shape.family.latent.n_unrotated = 0;
+    m.shape.family.latent.joined = true;
+  });
   for (const char* name : {"attn_q", "attn_kv_a_mqa", "attn_kv_a_norm", "attn_k_b", "attn_v_b"}) {
     const std::string tensor = std::string("blk.1.") + name + ".weight";
     expect_refused({tensor, "missing"}, [&](FamilyModel& m) { m.options.omitted = tensor; });
   }
+}
+
+TEST(IndexerHeaderTest, ImpossibleSizesAndMissingTensorsAreNamed) {
+  const auto refused = [](std::initializer_list<std::string_view> parts, auto change) {
+    expect_refused(
+        parts, [&](FamilyModel& m) { change(m.shape.family.latent, m.options); }, "glm-dsa");
+  };
+  using Latent = RandomFamily::Latent;
+  refused({"attention.indexer.key_length = 60", "multiples of 8"},
+          [](Latent& l, RandomModelOptions&) { l.d_index = 60; });
+  refused({"attention.indexer.key_length = 8", "rope.dimension_count = 16"},
+          [](Latent& l, RandomModelOptions&) { l.d_index = 8; });
+  refused({"attention.indexer.top_k"}, [](Latent& l, RandomModelOptions&) { l.top_k = 0; });
+  for (const char* name : {"attn_q_b.weight", "attn_k.weight", "proj.weight", "k_norm.bias"}) {
+    const std::string tensor = std::string("blk.1.indexer.") + name;
+    refused({tensor, "missing"},
+            [&](Latent&, RandomModelOptions& options) { options.omitted = tensor; });
+  }
+}
+
+// Keys of indexers are a part of the rows.
+TEST(IndexerRowsTest, HaveTheIndexersKey) {
+  const auto model = load_model("glm-dsa");
+  for (const LayerInfo& layer : model->info().layers) {
+    EXPECT_EQ(layer.head_dim, 16 + 64 + 32);
+    EXPECT_EQ(layer.value_dim, 32);
+  }
+}
+
+TEST(IndexerRowsTest, MustBeReadableForIndexers) {
+  FamilyModel m = *std::find_if(family_models().begin(), family_models().end(),
+                                [](const FamilyModel& model) { return model.name == "glm-dsa"; });
+  m.shape.family.n_rot = 32;  // rows of 128 values are whole blocks of q8_0
+  const TempDir folder;
+  write_random_model(folder / "m.gguf", m.shape, m.options);
+  const auto model = Model::load({.path = folder / "m.gguf"});
+  SessionOptions options;
+  options.kv_type = DType::q8_0;
+  expect_error(ErrorCode::kUsage, {"kv_type is q8_0", "24 tokens", "f32, f16 or bf16"},
+               [&] { Session session(model, options); });
+  options.n_ctx = 24;
+  Session session(model, options);  // all rows are attended to
+  session.prefill(generated_ids(20, kFamilyVocab, 1));
+}
+
+// Rows that a policy keeps are few enough for all of them to be attended to.
+TEST(IndexerRowsTest, PoliciesChooseFirst) {
+  const auto model = load_model("glm-dsa", Compute::f32);
+  SessionOptions options;
+  options.kv.name = "snapkv";
+  options.kv.budget = 16;
+  options.kv.window_size = 4;
+  options.kv_type = DType::f32;
+  Session session(model, options);
+  session.prefill(generated_ids(90, kFamilyVocab, 1));
+  for (int il = 0; il < model->info().n_layer; ++il) {
+    EXPECT_EQ(session.cached_positions(il, 0).size(), 16u);
+  }
+  for (const int32_t id : generated_ids(20, kFamilyVocab, 2)) session.decode(id);
+  for (const float logit : session.logits()) ASSERT_TRUE(std::isfinite(logit));
+}
+
+// Layers that take what an earlier one has chosen limit the context to what is not chosen from.
+TEST(IndexerRowsTest, LayersThatChooseTogetherLimitTheContext) {
+  const auto model = load_model("glm-dsa-together");
+  EXPECT_EQ(Session(model, {}).n_ctx(), 256);
+  SessionOptions options;
+  options.n_ctx = 257;
+  expect_error(ErrorCode::kUsage,
+               {"n_ctx is 257", "more than 256 tokens", "earlier layer's indexer"},
+               [&] { Session session(model, options); });
 }
 
 }  // namespace latent_tests

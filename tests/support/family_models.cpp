@@ -400,6 +400,53 @@ std::vector<FamilyModel> with_latent_attention() {
           model_of("mistral4", shape_of(mistral4))};
 }
 
+/// Latent attention to the tokens that indexers choose: of prompts that are longer than top_k, but
+/// in the model whose layers choose together. With few heads, all of an indexer's products would
+/// be negative for some tokens, whose scores are then the same.
+std::vector<FamilyModel> with_indexers() {
+  RandomFamily glm{.architecture = "glm-dsa",
+                   .n_rot = 16,
+                   .own_output = true,
+                   .n_expert = 8,
+                   .n_expert_used = 3,
+                   .choice_bias = true,
+                   .n_ff_dense = 128,
+                   .n_dense_layers = 1,
+                   .n_ff_shared = 96,
+                   .latent = {.rank = 32,
+                              .q_rank = 40,
+                              .n_unrotated = 24,
+                              .n_value = 40,
+                              .n_index_head = 16,
+                              .d_index = 64,
+                              .top_k = 24},
+                   .n_draft_layer = 1,
+                   .keys = {{"expert_weights_norm", true}, {"expert_weights_scale", 1.5}}};
+  RandomFamily together = glm;
+  together.latent.top_k = 256;
+  together.latent.index_layers = {0, 2};
+  together.n_draft_layer = 0;
+  RandomFamily deepseek = glm;
+  deepseek.architecture = "deepseek32";
+  deepseek.n_expert = 16;
+  deepseek.n_expert_used = 4;
+  deepseek.latent = {.rank = 64,
+                     .q_rank = 48,
+                     .n_unrotated = 32,
+                     .n_value = 24,
+                     .n_index_head = 24,
+                     .d_index = 128,
+                     .top_k = 32};
+  deepseek.keys = joined(yarn(16.0, 64), {{"rope.scaling.yarn_log_multiplier", 0.1},
+                                          {"expert_gating_func", int64_t{2}},
+                                          {"expert_group_count", int64_t{4}},
+                                          {"expert_group_used_count", int64_t{2}},
+                                          {"expert_weights_norm", true},
+                                          {"expert_weights_scale", 1.5}});
+  return {model_of("glm-dsa", shape_of(glm)), model_of("glm-dsa-together", shape_of(together)),
+          model_of("deepseek32", shape_of(deepseek))};
+}
+
 /// Kimi Delta Attention in three of four layers, latent attention in the others; one model ends
 /// with the former, one with the latter.
 std::vector<FamilyModel> with_kimi_delta() {
@@ -444,8 +491,8 @@ const std::vector<FamilyModel>& family_models() {
     for (auto&& some :
          {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), gemma4s(), olmos(),
           with_layer_norms(), with_short_convolutions(), with_delta_rules(),
-          with_latent_attention(), with_kimi_delta(), with_mamba(), with_mamba2(), with_rwkv(),
-          with_streams(), older_models(), more_dense_models(), more_mixtures()}) {
+          with_latent_attention(), with_indexers(), with_kimi_delta(), with_mamba(), with_mamba2(),
+          with_rwkv(), with_streams(), older_models(), more_dense_models(), more_mixtures()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

@@ -8,6 +8,7 @@
 #include "cache/layer_state.h"
 #include "cache/recurrent_state.h"
 #include "engine/core/answer_trace.h"
+#include "engine/core/chosen_attention.h"
 #include "engine/core/draft_reader.h"
 #include "engine/core/logit_rows.h"
 #include "engine/core/model_impl.h"
@@ -55,8 +56,8 @@ struct Session::Impl {
   // first guess, or if there are no such layers.
   std::vector<std::unique_ptr<RecurrentState>> draft_states;  // [n_layer]
 
-  // With Draft::model: the tokens read, except those of a loaded file, and the model that reads along;
-  // null before the first guess.
+  // With Draft::model: the tokens read, except those of a loaded file, and the model that reads
+  // along; null before the first guess.
   std::vector<int32_t> text;
   std::unique_ptr<DraftReader> draft_reader;
 
@@ -70,6 +71,7 @@ struct Session::Impl {
   LogitRows step_logits;    // decode_logits on the host, until checked to be finite
   int64_t decode_rows = 0;  // sequences that the three have room for
   std::vector<HeadRows> decode_heads;
+  ChosenAttention decode_chosen;
 
   const ModelInfo& info() const { return *parts.info; }
   Backend& backend() const { return *parts.backend; }
@@ -96,7 +98,8 @@ struct Session::Impl {
   void add_to_history(int il, const RowState& source, std::span<const int32_t> first);
   /// Adds the rows of layer il that decoding appended, if the layer has a history.
   void remember(int il);
-  /// Notes that tokens were read, for whoever reads along; note_room() before it may run out of memory.
+  /// Notes that tokens were read, for whoever reads along; note_room() before it may run out of
+  /// memory.
   void note_room(int64_t n);
   void note(std::span<const int32_t> tokens);
   /// Updates the byte counts in stats.

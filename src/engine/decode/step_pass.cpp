@@ -43,11 +43,16 @@ class StepAttention final : public AttentionStep {
         backend_(first.backend()),
         architecture_(first.architecture()),
         kv_type_(first.options.kv_type),
-        heads_(first.decode_heads) {}
+        heads_(first.decode_heads),
+        chosen_(first.decode_chosen) {}
 
   void begin(int il) { il_ = il; }
 
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
+    attend_to_chosen({}, q, k, v, out);
+  }
+  void attend_to_chosen(const RowChoice& choice, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const Tensor& out) override {
     const LayerSpec& spec = architecture_.layer_spec(il_);
     heads_.clear();
     int64_t begin = 0;
@@ -69,7 +74,7 @@ class StepAttention final : public AttentionStep {
     a.variant = architecture_.variant(il_);
     a.v_in_k = spec.state.v_in_k;
     a.variant.window = 0;  // the state has left out the rows before the window
-    ops::attention_decode(backend_, a);
+    choice ? attend_in_runs(choice, a) : ops::attention_decode(backend_, a);
   }
 
  private:
@@ -88,6 +93,31 @@ class StepAttention final : public AttentionStep {
     if (reads_all) kept.append(backend_, k_rows, v_rows, pos);
     return read;
   }
+  /// Attention of neighbours that see few enough rows for all of them, or of those for which rows
+  /// are chosen.
+  void attend_in_runs(const RowChoice& choice, const DecodeAttention& all) {
+    const auto few = [&](int64_t i) { return all.heads[i].n_kv <= choice.top_k; };
+    for (int64_t begin = 0, n = all.q.shape[0]; begin < n;) {
+      int64_t end = begin + 1;
+      while (end < n && few(end) == few(begin)) ++end;
+      DecodeAttention a = all;
+      a.q = all.q.slice(begin, end);
+      a.out = all.out.slice(begin, end);
+      a.heads = all.heads.subspan(begin, end - begin);
+      if (few(begin)) {
+        ops::attention_decode(backend_, a);
+      } else {
+        chosen_.run(backend_, {.choice = choice.slice(begin, end),
+                               .q = a.q,
+                               .rows = a.heads,
+                               .kv_dtype = a.kv_dtype,
+                               .scale = a.scale,
+                               .variant = a.variant,
+                               .out = a.out});
+      }
+      begin = end;
+    }
+  }
   /// Keeps the query of the i-th of a session's tokens, if anything wants it.
   void keep_query(Session::Impl& session, int64_t i, const void* q) {
     if (pass_.rollback == nullptr) return;
@@ -100,8 +130,15 @@ class StepAttention final : public AttentionStep {
   const Architecture& architecture_;
   const DType kv_type_;
   std::vector<HeadRows>& heads_;
+  ChosenAttention& chosen_;
   int il_ = 0;
 };
+
+/// Whether some layer's indexer chooses rows.
+bool chooses_rows(const ModelSpec& spec) {
+  return std::any_of(spec.layers.begin(), spec.layers.end(),
+                     [](const LayerSpec& layer) { return bool{layer.latent.index}; });
+}
 
 /// The state of layer il that the pass changes, if that is a recurrent one.
 RecurrentState* recurrent_state(const StepPass& pass, size_t s, int il) {
@@ -201,8 +238,10 @@ std::span<float> run_pass(const StepPass& step) {
   // queries are kept by copies, which a replayed step can't hold
   const bool copies = std::any_of(sessions.begin(), sessions.end(),
                                   [](const Session::Impl* s) { return s->queries || s->trace; });
+  // and chosen rows are calls that depend on how many rows there are
+  const bool varies = copies || chooses_rows(architecture.spec());
   std::optional<BackendStep> replayed;
-  if (!copies) replayed.emplace(backend, step_shape(step, x, logits));
+  if (!varies) replayed.emplace(backend, step_shape(step, x, logits));
   LinearRunner linear(backend);
   StepAttention attention(step, first);
   std::vector<SequenceRows> sequences(sessions.size());

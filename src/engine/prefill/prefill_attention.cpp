@@ -2,6 +2,7 @@
 #include "engine/prefill/prefill_attention.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/timer.h"
 
@@ -20,8 +21,8 @@ void PrefillAttentionStep::begin(int il, const Chunk& chunk) {
   chunk_ = chunk;
 }
 
-void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor& v,
-                                  const Tensor& out) {
+void PrefillAttentionStep::attend_to_chosen(const RowChoice& choice, const Tensor& q,
+                                            const Tensor& k, const Tensor& v, const Tensor& out) {
   const Backend::Mark begin = backend_.mark();
   RowState& scratch = *chunk_.rows;
   std::vector<int32_t> n_rows = scratch.n_rows();
@@ -35,7 +36,11 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
     for (int32_t& past : n_past) past += static_cast<int32_t>(n - n_out);
     const Tensor queries = q.slice(q.shape[0] - n_out, q.shape[0]);
     const bool chunked = architecture_.layer_spec(il_).attention == AttentionKind::chunked;
-    chunked ? run_in_chunks(queries, n_past, out) : run_attention(queries, n_past, out);
+    if (choice) {
+      run_chosen(choice.slice(q.shape[0] - n_out, q.shape[0]), queries, n_past[0], out);
+    } else {
+      chunked ? run_in_chunks(queries, n_past, out) : run_attention(queries, n_past, out);
+    }
   }
   intervals_.emplace_back(begin, backend_.mark());
   const Timer timer;
@@ -59,6 +64,47 @@ void PrefillAttentionStep::run_attention(const Tensor& q, std::span<const int32_
     a.sparse = {.share = share_, .n_dense = chunk_.n_dense};
   }
   ops::attention_prefill(backend_, a);
+}
+
+/// The same where an indexer chooses the rows, of one head of keys: for queries that see more than
+/// it chooses.
+void PrefillAttentionStep::run_chosen(const RowChoice& choice, const Tensor& q, int64_t n_past,
+                                      const Tensor& out) {
+  const int64_t n = q.shape[0];
+  const int64_t n_all = std::clamp<int64_t>(choice.top_k - n_past, 0, n);  // that see them all
+  if (n_all > 0) {
+    const std::vector<int32_t> past = {static_cast<int32_t>(n_past)};
+    run_attention(q.slice(0, n_all), past, out.slice(0, n_all));
+  }
+  if (n_all == n) return;
+  const RowState::Views views = chunk_.rows->views();
+  std::vector<HeadRows> rows;
+  for (int64_t i = n_all; i < n; ++i) {
+    rows.push_back({views.k.data, views.v.data, static_cast<int32_t>(n_past + i + 1)});
+  }
+  Tensor to = out.slice(n_all, n);
+  if (out.dtype != DType::f32) {
+    const size_t bytes = out.numel() * sizeof(float);
+    if (chosen_out_.bytes() < bytes) {
+      chosen_out_ = Buffer();
+      chosen_out_ = backend_.allocate(bytes, ChosenAttention::kLabel);
+    }
+    to = chosen_out_.view(DType::f32, {n - n_all, out.shape[1], out.shape[2]});
+  }
+  chosen_.run(backend_, {.choice = choice.slice(n_all, n),
+                         .q = q.slice(n_all, n),
+                         .rows = rows,
+                         .kv_dtype = views.k.dtype,
+                         .scale = architecture_.layer_spec(il_).scale,
+                         .variant = architecture_.variant(il_),
+                         .out = to});
+  if (out.dtype == DType::f32) return;
+  const void* const from = to.data;
+  void* const end = out.at<void>(n_all);
+  const auto n_values = static_cast<int32_t>((n - n_all) * out.shape[1]);
+  ops::convert_rows(
+      backend_,
+      {{&from, 1}, DType::f32, out.shape[2], Tensor(), {&n_values, 1}, out.dtype, {&end, 1}});
 }
 
 /// The same where tokens see those of their own chunk of the text: the queries of each chunk attend

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/buffer.h"
+#include "engine/core/chosen_attention.h"
 #include "engine/prefill/attention_probe.h"
 #include "engine/prefill/prefill_target.h"
 #include "engine/prefill/prefill_times.h"
@@ -43,12 +45,17 @@ class PrefillAttentionStep final : public AttentionStep {
   };
   /// Prepares the next chunk of layer il.
   void begin(int il, const Chunk& chunk);
-  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override;
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
+    attend_to_chosen({}, q, k, v, out);
+  }
+  void attend_to_chosen(const RowChoice& choice, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const Tensor& out) override;
   /// Adds the layer's time to the sums. Call it when the backend has finished the layer.
   void end_layer();
 
  private:
   void run_attention(const Tensor& q, std::span<const int32_t> n_past, const Tensor& out);
+  void run_chosen(const RowChoice& choice, const Tensor& q, int64_t n_past, const Tensor& out);
   void run_in_chunks(const Tensor& q, std::span<const int32_t> n_past, const Tensor& out);
   void keep_window(const Tensor& q, int64_t n);
   void show(const Tensor& q, std::span<const int32_t> n_rows);
@@ -63,6 +70,8 @@ class PrefillAttentionStep final : public AttentionStep {
   int il_ = 0;
   size_t reader_ = 0;  // QueryChunk::reader
   Chunk chunk_;
+  ChosenAttention chosen_;
+  Buffer chosen_out_;  // [n, n_head, value_dim] f32, where activations have another type
   std::vector<std::pair<Backend::Mark, Backend::Mark>> intervals_;  // of this layer
 };
 

@@ -22,11 +22,16 @@ class SharedAttention final : public AttentionStep {
   void add(AttentionStep& step, int64_t n_tokens) { parts_.push_back({&step, n_tokens}); }
 
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
+    attend_to_chosen({}, q, k, v, out);
+  }
+  void attend_to_chosen(const RowChoice& choice, const Tensor& q, const Tensor& k, const Tensor& v,
+                        const Tensor& out) override {
     int64_t begin = 0;
     for (const auto& [step, n] : parts_) {
       const int64_t end = begin + n;
-      step->attend(q.slice(begin, end), k ? k.slice(begin, end) : k, v ? v.slice(begin, end) : v,
-                   out.slice(begin, end));
+      step->attend_to_chosen(choice.slice(begin, end), q.slice(begin, end),
+                             k ? k.slice(begin, end) : k, v ? v.slice(begin, end) : v,
+                             out.slice(begin, end));
       begin = end;
     }
   }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "model/blocks/latent_attention.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "backend/ops.h"
 #include "model/blocks/attention.h"
 
@@ -14,9 +18,7 @@ Tensor rows_of_head(const Tensor& all, int64_t h, int64_t n_head) {
 }
 
 /// [n, n_head, d] as [n, n_head * d].
-Tensor side_by_side(const Tensor& t) {
-  return t.reshaped({t.shape[0], t.shape[1] * t.shape[2]});
-}
+Tensor side_by_side(const Tensor& t) { return t.reshaped({t.shape[0], t.shape[1] * t.shape[2]}); }
 
 /// Multiplies the rows of each head, of all heads in x [n_head * n, n_in], with the head's own
 /// matrix.
@@ -53,9 +55,22 @@ LatentAttention::LatentAttention(const BlockContext& context, LayerLoader& loade
   wkv_ = loader.matrix("attn_kv_a_mqa", sizes_.rank + n_shared(), n_embd);
   latent_norm_.weight = loader.vector("attn_kv_a_norm.weight", sizes_.rank, Presence::required);
   load_heads(loader);
+  if (context.spec.config.n_unchosen > 0) ignore_indexer(loader);
+  if (sizes_.index) {
+    indexer_ = TokenIndexer(context, loader);
+    zeros_ = loader.ones(sizes_.index.head_dim).reshaped({1, sizes_.index.head_dim});
+    std::fill_n(zeros_.at<float>(0), sizes_.index.head_dim, 0.0f);
+  }
   if (sizes_.gated) gate_ = loader.matrix("attn_gate", layer_.n_head, n_embd);
   out_ = {context, loader.matrix("attn_output", n_embd, layer_.n_head * sizes_.n_value), Norm()};
   plan_activations(context.activations);
+}
+
+void LatentAttention::ignore_indexer(LayerLoader& loader) {
+  for (const char* name :
+       {"attn_q_b.weight", "attn_k.weight", "proj.weight", "k_norm.weight", "k_norm.bias"}) {
+    loader.ignore(std::string("indexer.") + name);
+  }
 }
 
 /// One matrix that makes the keys and values of all heads has of each head K_h, then V_h. Some
@@ -92,11 +107,13 @@ void LatentAttention::plan_activations(ActivationPlan& plan) {
   own_ = plan.add("heads' own", sizes_.n_own, input, of_heads);
   shared_ = plan.add("heads' shared", n_shared(), f32, of_heads);
   absorbed_ = plan.add("heads' latent", rank, f32, of_heads);
-  q_ = plan.add_heads("q", n_head, n_shared() + rank);
+  const int64_t n_index = sizes_.index.head_dim;
+  q_ = plan.add_heads("q", n_head, n_shared() + n_index + rank);
+  if (n_index > 0) unindexed_ = plan.add("unindexed", n_index);
   kv_out_ = plan.add("key and latent", rank + n_shared());
   latent_ = plan.add("latent", rank);
   key_shared_ = plan.add("shared key", n_shared());
-  row_ = plan.add_heads("k", 1, n_shared() + rank);
+  row_ = plan.add_heads("k", 1, n_shared() + n_index + rank);
   sums_ = plan.add_heads("latent sums", n_head, rank, input);
   head_sums_ = plan.add("heads' sums", rank, input, of_heads);
   head_values_ = plan.add("heads' values", sizes_.n_value, f32, of_heads);
@@ -111,6 +128,9 @@ std::vector<const Weight*> LatentAttention::matrices() const {
   std::vector<const Weight*> all = present({&wq_, &wq_down_, &wq_up_, &wkv_, &gate_, &out_.w});
   for (const std::vector<Weight>* heads : {&keys_, &values_}) {
     for (const Weight& head : *heads) all.push_back(&head);
+  }
+  if (indexer_) {
+    for (const Weight* weight : indexer_.matrices()) all.push_back(weight);
   }
   return all;
 }
@@ -139,31 +159,39 @@ void LatentAttention::run(const Tensor& normed, const LayerPass& pass) const {
     pass.linear->apply(q_normed, up);
     q = q_out;
   }
-  const Tensor k = make_rows(kv_out, pass);
+  const Tensor k = make_rows(normed, kv_out, pass);
   Tensor v = k;  // the latent vectors within
-  v.data = k.at<float>(0) + n_shared();
+  v.data = k.at<float>(0) + (k.shape[2] - sizes_.rank);
   v.shape[2] = sizes_.rank;
   const Tensor sums = buffers.get(sums_, n_out);
-  pass.attention->attend(make_queries(q, pass), k, v, sums);
+  if (indexer_) {
+    const RowChoice choice =
+        indexer_.choice(normed.slice(n - n_q, n), buffers.get(q_normed_, n_q), pass);
+    pass.attention->attend_to_chosen(choice, make_queries(q, pass), k, v, sums);
+  } else {
+    pass.attention->attend(make_queries(q, pass), k, v, sums);
+  }
   if (n_out > 0) add_output(normed.slice(n - n_out, n), sums, pass);
 }
 
-/// The rows to remember, [n, 1, n_shared + rank].
-Tensor LatentAttention::make_rows(const Tensor& projected, const LayerPass& pass) const {
+/// The rows to remember, [n, 1, head_dim_k].
+Tensor LatentAttention::make_rows(const Tensor& normed, const Tensor& projected,
+                                  const LayerPass& pass) const {
   const int64_t n = projected.shape[0];
   const ActivationBuffer& buffers = *pass.buffers;
   const Tensor latent = buffers.get(latent_, n), shared = buffers.get(key_shared_, n);
   const Tensor row = buffers.get(row_, n);
-  const Tensor in_file[] = {latent, shared}, in_row[] = {shared, latent};
+  const Tensor in_file[] = {latent, shared};
+  std::vector<Tensor> in_row = {shared, latent};
   ops::split(*pass.backend, projected, in_file);
   normalize(*pass.backend, context_.spec, latent_norm_, latent, latent);
+  if (indexer_) in_row.insert(in_row.begin() + 1, indexer_.keys(normed, pass));
   ops::join(*pass.backend, in_row, side_by_side(row));
   ops::rope(*pass.backend, row, pass.pos, context_.rotations.find(layer_.rotation, pass.n_ctx));
   return row;
 }
 
-/// The queries for such rows, [n, n_head, n_shared + rank]; projected [n, n_head * (n_own +
-/// n_shared)].
+/// The queries for such rows, [n, n_head, head_dim_k]; projected [n, n_head * (n_own + n_shared)].
 Tensor LatentAttention::make_queries(const Tensor& projected, const LayerPass& pass) const {
   const int64_t n = projected.shape[0], n_head = layer_.n_head;
   const ActivationBuffer& buffers = *pass.buffers;
@@ -171,11 +199,18 @@ Tensor LatentAttention::make_queries(const Tensor& projected, const LayerPass& p
   const Tensor shared = buffers.get(shared_, n_head * n);
   const Tensor absorbed = buffers.get(absorbed_, n_head * n), q = buffers.get(q_, n);
   if (n == 0) return q;
+  Tensor unindexed;
+  if (indexer_) {
+    unindexed = buffers.get(unindexed_, n);
+    ops::embed(*pass.backend, zeros_, std::vector<int32_t>(n, 0), unindexed);
+  }
   std::vector<Tensor> in_file, in_row;
   for (int64_t h = 0; h < n_head; ++h) {
     const Tensor shared_part = rows_of_head(shared, h, n_head);
     in_file.insert(in_file.end(), {rows_of_head(own, h, n_head), shared_part});
-    in_row.insert(in_row.end(), {shared_part, rows_of_head(absorbed, h, n_head)});
+    in_row.push_back(shared_part);
+    if (indexer_) in_row.push_back(unindexed);
+    in_row.push_back(rows_of_head(absorbed, h, n_head));
   }
   ops::split(*pass.backend, projected, in_file);
   project_heads(own, keys_, absorbed, pass);

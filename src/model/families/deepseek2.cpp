@@ -73,6 +73,36 @@ float read_scale(const MetadataReader& reader, int64_t width, RotationSpec& rota
   return static_cast<float>(scale * scale / root);
 }
 
+/// Whether each layer has an indexer. Files of GLM 5.2, whose context is longer, say with numbers
+/// which ones have, or do not say it; the other layers take the tokens that an earlier one has
+/// chosen.
+bool all_choose(const MetadataReader& reader, int64_t n_layer) {
+  constexpr const char* kTypes = "attention.indexer.types";
+  constexpr int64_t kLongContext = 1 << 20;
+  if (!reader.has(kTypes)) return reader.size("context_length", INT32_MAX) < kLongContext;
+  const std::vector<int64_t> types = reader.sizes(kTypes, n_layer, {}, 0, 1);
+  return std::find(types.begin(), types.end(), 0) == types.end();
+}
+
+/// The indexer of each layer; none if layers choose together, which limits contexts to what the
+/// first one would choose.
+IndexSpec read_index(const MetadataReader& reader, const RotationSpec& rotation, ModelSpec& spec) {
+  IndexSpec index;
+  index.n_head = reader.size("attention.indexer.head_count", kMostQueryHeads);
+  index.head_dim = reader.size("attention.indexer.key_length", kMostHeadWidth);
+  index.top_k = reader.size("attention.indexer.top_k", INT32_MAX);
+  index.rotation = rotation;
+  index.rotation.layout = spec.family->index_rope;
+  if (index.head_dim % 8 != 0 || index.head_dim < rotation.n_rot) {
+    fail(ErrorCode::kBadModel, "{}: {} = {}; supported are multiples of 8 from {} = {} on",
+         reader.file().path(), reader.key("attention.indexer.key_length"), index.head_dim,
+         reader.key("rope.dimension_count"), rotation.n_rot);
+  }
+  if (all_choose(reader, spec.config.n_layer)) return index;
+  spec.config.n_unchosen = index.top_k;
+  return {};
+}
+
 /// Without a rotation and without a scale.
 LayerSpec latent_layer(const LatentSpec& latent) {
   LayerSpec layer;
@@ -140,6 +170,21 @@ bool is_glm_flash(const MetadataReader& reader, const ModelConfig& c) {
          c.n_vocab == 154880;
 }
 
+/// Adds layers like `layer`, with their own numbers of heads, and with experts but in the first
+/// ones.
+void add_latent_layers(const MetadataReader& reader, LayerSpec layer, ModelSpec& spec) {
+  const ModelConfig& c = spec.config;
+  const std::vector<int64_t> n_head =
+      reader.sizes("attention.head_count", c.n_layer, {}, 1, kMostQueryHeads);
+  const std::vector<FeedForwardPart> experts = expert_parts(reader);
+  const int64_t n_dense = count_dense_layers(reader, c.n_layer);
+  for (int64_t il = 0; il < c.n_layer; ++il) {
+    layer.n_head = n_head[il];
+    if (il >= n_dense) layer.ffn = experts;
+    spec.layers.push_back(layer);
+  }
+}
+
 }  // namespace
 
 LayerSpec plain_latent_layer(const MetadataReader& reader, bool rotated) {
@@ -153,18 +198,20 @@ LayerSpec plain_latent_layer(const MetadataReader& reader, bool rotated) {
 }
 
 void make_deepseek2_layers(const MetadataReader& reader, ModelSpec& spec) {
-  ModelConfig& c = spec.config;
-  if (is_glm_flash(reader, c)) c.routing.score = ExpertScore::sigmoid;
-  const std::vector<int64_t> n_head =
-      reader.sizes("attention.head_count", c.n_layer, {}, 1, kMostQueryHeads);
+  if (is_glm_flash(reader, spec.config)) spec.config.routing.score = ExpertScore::sigmoid;
+  add_latent_layers(reader, rotated_latent_layer(reader), spec);
+}
+
+void make_deepseek32_layers(const MetadataReader& reader, ModelSpec& spec) {
   LayerSpec layer = rotated_latent_layer(reader);
-  const std::vector<FeedForwardPart> experts = expert_parts(reader);
-  const int64_t n_dense = count_dense_layers(reader, c.n_layer);
-  for (int64_t il = 0; il < c.n_layer; ++il) {
-    layer.n_head = n_head[il];
-    if (il >= n_dense) layer.ffn = experts;
-    spec.layers.push_back(layer);
+  if (layer.latent.q_rank == 0) {
+    fail(ErrorCode::kBadModel,
+         "{}: {} is 0 or missing; indexers make their queries of so many values",
+         reader.file().path(), reader.key("attention.q_lora_rank"));
   }
+  layer.latent.index = read_index(reader, layer.rotation, spec);
+  layer.state.head_dim_k += layer.latent.index.head_dim;
+  add_latent_layers(reader, layer, spec);
 }
 
 // Files do not have the scales, which are MiniCPM3-4B's in llama.cpp: embeddings times 12, what

@@ -16,6 +16,10 @@ struct ModelSpec;
 /// Family::make_layers of `deepseek2` and `mistral4`.
 void make_deepseek2_layers(const MetadataReader& reader, ModelSpec& spec);
 
+/// Of `deepseek32` and `glm-dsa`: as `deepseek2`, with an indexer in each layer that chooses the
+/// tokens that queries attend to.
+void make_deepseek32_layers(const MetadataReader& reader, ModelSpec& spec);
+
 /// Of `minicpm3`: latent attention in models without experts, with scales of embeddings, residual
 /// stream and logits.
 void make_minicpm3_layers(const MetadataReader& reader, ModelSpec& spec);
@@ -32,5 +36,10 @@ inline constexpr std::array<std::string_view, 2> kDenseLatentKeys = {"attention.
 inline constexpr std::array<std::string_view, 5> kDeepseek2Keys = {
     "attention.kv_lora_rank", "attention.q_lora_rank", "attention.key_length_mla",
     "expert_shared_count", "nextn_predict_layers"};
+
+/// Of `deepseek32` and `glm-dsa`.
+inline constexpr std::array<std::string_view, 6> kDeepseek32Keys = {
+    "attention.kv_lora_rank", "attention.q_lora_rank", "attention.key_length_mla",
+    "attention.indexer.",     "expert_shared_count",   "nextn_predict_layers"};
 
 }  // namespace snapkv
