@@ -75,6 +75,10 @@ PHI_MOE_ROPE = dict(
     short_factor=[1.0 + 0.05 * i for i in range(8)], long_factor=[1.0 + 0.5 * i for i in range(8)])
 GPT_OSS = dict(intermediate_size=96, head_dim=32, sliding_window=16, num_local_experts=5, num_experts_per_tok=2)
 
+CHAMELEON_TOKENS = {"<image>": 68, **{f"IMGIMG{i}": 4 + i for i in range(64)}}
+CHAMELEON_PICTURES = dict(base_channels=32, channel_multiplier=[1], num_res_blocks=1, embed_dim=8, num_embeddings=64,
+                          latent_channels=8, resolution=16)
+
 CASES = {
     "llama": case("LlamaConfig"),
     "llama-bf16": case("LlamaConfig", dtype="bfloat16", max_shard_size="200KB"),
@@ -199,6 +203,19 @@ CASES = {
     "glm4moe-groups": case("Glm4MoeConfig", head_dim=16, num_mtp_layers=0, **{
         **GLM4_MOE, "n_group": 3, "topk_group": 2, "n_shared_experts": 2, "first_k_dense_replace": 2,
         "norm_topk_prob": False}),
+    "glm4v_moe": case("Glm4vMoeConfig", model_class="Glm4vMoeForConditionalGeneration", tie_word_embeddings=False, text_config={
+        **SIZES, **GLM4_MOE, "head_dim": 32, "rope_parameters": dict(
+            rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5, mrope_section=[2, 3, 3])},
+        vision_config=dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64)),
+    "solar_open": case("SolarOpenConfig", head_dim=32, **{k: v for k, v in GLM4_MOE.items() if k != "first_k_dense_replace"}),
+    "sarvam_moe": case("SarvamMoEConfig", head_dim=32, use_qk_norm=True, **GLM4_MOE),
+    "internlm3": case("InternLM3Config", head_dim=32, attention_bias=True, mlp_bias=True, rope_parameters=dict(
+        rope_type="dynamic", rope_theta=50000.0, factor=6.0)),
+    # pictures' tokens are 4 to 67
+    "chameleon": case("ChameleonConfig", model_class="ChameleonForConditionalGeneration", vocabulary_map=CHAMELEON_TOKENS,
+                      vq_config=CHAMELEON_PICTURES),
+    "chameleon-swin": case("ChameleonConfig", model_class="ChameleonForConditionalGeneration", dtype="bfloat16", swin_norm=True,
+                           max_shard_size="300KB", vocabulary_map=CHAMELEON_TOKENS, vq_config=CHAMELEON_PICTURES),
     "seed_oss": case("SeedOssConfig", head_dim=32, attention_bias=True),
     "exaone4": case("Exaone4Config", sliding_window=None, layer_types=["full_attention"] * 4),
     "exaone4-window": case("Exaone4Config", sliding_window=24, sliding_window_pattern="LLLG", layer_types=[
@@ -345,6 +362,7 @@ def yarn(mscale, **more):
                 mscale_all_dim=mscale, original_max_position_embeddings=32, **more)
 
 
+INDEXER = dict(index_n_heads=16, index_head_dim=32, index_topk=24)
 SIGMOIDS = dict(num_experts_per_tok=2, moe_intermediate_size=64, routed_scaling_factor=1.5, norm_topk_prob=True)
 WINDOWS = dict(sliding_window=16, layer_types=[
     "sliding_attention", "sliding_attention", "full_attention", "sliding_attention"])
@@ -371,6 +389,13 @@ CASES |= {
             short_factor=[1.0 + 0.1 * i for i in range(8)], long_factor=[1.0 + 0.5 * i for i in range(8)])),
     "glm4_moe_lite": case("Glm4MoeLiteConfig", **DEEPSEEK, q_lora_rank=24, n_group=1, topk_group=1,
                           mlp_layer_types=["dense", "sparse", "sparse", "sparse"]),
+    # queries attend to 24 of 81 tokens; with few heads all products of some would be negative, and their scores alike
+    "deepseek_v32": case("DeepseekV32Config", **DEEPSEEK, **INDEXER, q_lora_rank=24, n_group=3, topk_group=2, first_k_dense_replace=1,
+                         routed_scaling_factor=1.5, norm_topk_prob=True, rope_parameters=yarn(1.0)),
+    "glm_moe_dsa": case("GlmMoeDsaConfig", dtype="bfloat16", max_shard_size="300KB", **DEEPSEEK, **INDEXER, q_lora_rank=24,
+                        first_k_dense_replace=1, rms_norm_eps=1e-6),
+    "glm_moe_dsa-together": case("GlmMoeDsaConfig", **DEEPSEEK, **{**INDEXER, "index_topk": 128}, q_lora_rank=24, rms_norm_eps=1e-6,
+                                 first_k_dense_replace=2, indexer_types=["full", "full", "shared", "shared"]),
     "mistral4": case("Mistral4Config", model_class="Mistral4ForCausalLM", **{**DEEPSEEK, "n_shared_experts": 1}, q_lora_rank=24,
                      n_group=1, topk_group=1, rope_parameters=yarn(1.0, llama_4_scaling_beta=0.3)),
     "mistral4-picture": case(

@@ -39,8 +39,11 @@ std::string supported_classes() {
 /// The class by whose mapping a folder of the class `name` is read.
 std::string class_of_layers(const JsonFields& root, const std::string& name) {
   // transformers computes EXAONE 3 by Llama's class and saves it under the published names
-  const bool exaone = root.text("model_type", "") == "exaone";
-  if (exaone && name == "LlamaForCausalLM") return "ExaoneForCausalLM";
+  const std::string type = root.text("model_type", "");
+  if (type == "exaone" && name == "LlamaForCausalLM") return "ExaoneForCausalLM";
+  // likewise InternLM 3 by Llama's class, and Sarvam's mixtures by that of GLM 4.5
+  if (type == "internlm3" && name == "LlamaForCausalLM") return "InternLM3ForCausalLM";
+  if (type == "sarvam_moe" && name == "Glm4MoeForCausalLM") return "SarvamMoEForCausalLM";
   if (name != "Mistral3ForConditionalGeneration") return name;
   // Mistral Small 3 and 4 and Ministral 3, which have different text models
   const auto text = root.object("text_config");
@@ -87,6 +90,7 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text, Config& 
     const bool own = config.mapping->read_own != nullptr && config.mapping->dense == nullptr;
     if (own) continue;  // which names them as it likes
     if (has_experts && routed == (config.mapping->architecture == "glm4moe")) continue;
+    if (config.is_sarvam()) continue;  // published with another name than transformers writes
     if (config.is_nemotron_h() || config.is_jamba())
       continue;  // there even if no layer has experts
     if (text.integer(key, 0, INT32_MAX, 0) > 0) {
@@ -117,11 +121,12 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.n_layer =
       config.is_nemotron_h() ? read_parts(c, config) : c.integer("num_hidden_layers", 1, 4096);
   config.n_embd = c.integer("hidden_size", 1, 1 << 20);
-  config.n_ff = config.is_gemma3n() ? read_gemma3n_widths(c, config)
-                : config.mapping->architecture == "qwen35moe"  // all layers have experts
-                    ? c.integer("intermediate_size", 1, 1 << 22,
-                                c.integer("moe_intermediate_size", 1, 1 << 22))
-                    : c.integer("intermediate_size", 1, 1 << 22);
+  config.n_ff =
+      config.is_gemma3n() ? read_gemma3n_widths(c, config)
+      : config.mapping->architecture == "qwen35moe" || config.is_solar()  // all layers have experts
+          ? c.integer("intermediate_size", 1, 1 << 22,
+                      c.integer("moe_intermediate_size", 1, 1 << 22))
+          : c.integer("intermediate_size", 1, 1 << 22);
   const bool gemma =  // its folders rely on defaults
       config.mapping->architecture == "gemma3" || config.is_gemma3n() || config.is_gemma4();
   config.n_head = gemma ? c.integer("num_attention_heads", 1, 1 << 14, 8)
@@ -201,16 +206,25 @@ void read_gpt_oss_experts(const JsonFields& c, Config& config) {
 }
 
 void read_glm4_experts(const JsonFields& c, Config& config) {
-  config.n_expert = c.integer("n_routed_experts", 1, kMostExperts);
+  const auto published = [&](const char* name, const char* otherwise) {
+    return config.is_sarvam() && !c.has(name) ? otherwise : name;
+  };
+  config.n_expert = c.integer(published("n_routed_experts", "num_experts"), 1, kMostExperts);
   config.n_ff_dense = config.n_ff;
   config.n_ff = c.integer("moe_intermediate_size", 1, 1 << 22);
-  config.n_ff_shared = config.n_ff * c.integer("n_shared_experts", 0, 1024, 1);
-  config.n_dense_layers = c.integer("first_k_dense_replace", 0, config.n_layer - 1, 1);
+  config.n_ff_shared =
+      config.n_ff * c.integer(published("n_shared_experts", "num_shared_experts"), 0, 1024, 1);
+  config.n_dense_layers =
+      c.integer("first_k_dense_replace", 0, config.n_layer - 1, config.is_solar() ? 0 : 1);
+  if (config.is_solar() && config.n_dense_layers > 0) {
+    c.bad("first_k_dense_replace", "is {}, supported is 0: experts in every layer",
+          config.n_dense_layers);
+  }
   config.n_group = c.integer("n_group", 1, config.n_expert, 1);
   config.n_group_used = c.integer("topk_group", 1, config.n_group, 1);
   config.normalizes_experts = c.flag("norm_topk_prob", true);
   config.sigmoid_scores = true;
-  config.expert_scale = c.positive("routed_scaling_factor", 1.0);
+  config.expert_scale = c.positive("routed_scaling_factor", config.is_sarvam() ? 2.5 : 1.0);
 }
 
 /// Every layer has experts.
@@ -323,7 +337,7 @@ Config read_config(const JsonFields& root) {
   find_mapping(root, config);
   const auto nested = config.multimodal ? root.object("text_config") : std::nullopt;
   // folders of Qwen 2 VL and some others have the text model's fields among the others
-  const bool flat = config.mapping->architecture == "qwen2vl" ||
+  const bool flat = config.mapping->architecture == "qwen2vl" || config.is_chameleon() ||
                     (config.mapping->dense != nullptr && config.mapping->dense->may_be_flat);
   if (config.multimodal && !nested && !flat) root.bad("text_config", "is missing");
   const JsonFields c = nested ? *nested : root;

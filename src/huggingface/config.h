@@ -103,6 +103,12 @@ struct MixtureConfig {
   int64_t n_rot_window = 0;  // in layers with a window; 0: as in others
 };
 
+/// Of Chameleon.
+struct ChameleonConfig {
+  bool norms_after = false;  // of what attention and networks give, not of what they read
+  int64_t first_picture = 0, end_of_pictures = 0;  // ids of tokens that texts don't have
+};
+
 /// Of Falcon-H1, by which results of matrices are multiplied (Factor).
 struct FalconFactors {
   double embeddings = 1, logits = 1;
@@ -167,6 +173,7 @@ struct Config {
   Llama4Config llama4;
   DenseConfig dense;
   MixtureConfig mixture;
+  ChameleonConfig chameleon;
   /// [n_layer] letters, where each layer is one part: M a mixer of Mamba-2, * attention, - a dense
   /// network, E experts. Else empty.
   std::string parts;
@@ -185,6 +192,10 @@ struct Config {
   /// Dense or with experts.
   bool is_lfm2() const { return mapping->architecture.starts_with("lfm2"); }
   bool is_glm4() const { return mapping->architecture.starts_with("glm4"); }
+  /// Classes that are read as GLM 4.5, and rotate all of each head where config.json says nothing.
+  bool is_solar() const { return class_name == "SolarOpenForCausalLM"; }
+  bool is_sarvam() const { return class_name == "SarvamMoEForCausalLM"; }
+  bool is_chameleon() const { return mapping->architecture == "chameleon"; }
   /// Also of models that see pictures, whose text model is read.
   bool is_qwen_vl() const {
     return mapping->architecture == "qwen2vl" || mapping->architecture.starts_with("qwen3vl");

@@ -112,6 +112,12 @@ int64_t Config::size(Size which) const {
       return n_head * latent.n_key();
     case Size::mixer_values:
       return n_head * latent.n_value;
+    case Size::index_head:
+      return latent.n_index_head;
+    case Size::index_key:
+      return latent.index_key;
+    case Size::index_q:
+      return latent.n_index_head * latent.index_key;
     case Size::latent_gates:
       return n_head;
     case Size::linear_gates:

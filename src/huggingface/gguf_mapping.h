@@ -70,6 +70,9 @@ enum class Size {
   latent_row,    // of what is remembered
   latent_heads,  // of keys and values of all heads, without what they share
   latent_q,      // of queries of all heads
+  index_head,    // number of heads of an indexer's queries
+  index_key,     // values of its key
+  index_q,       // of its queries of all heads
   // of a layer's attention, latent or linear
   mixer_q,
   mixer_values,

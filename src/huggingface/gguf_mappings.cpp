@@ -289,7 +289,8 @@ constexpr TensorRow kGraniteMoeExperts[] = {
     {"block_sparse_moe.output_linear", "ffn_down", Size::embd, Size::ff},
 };
 
-constexpr std::string_view kLlama[] = {"LlamaForCausalLM", "MistralForCausalLM"};
+constexpr std::string_view kLlama[] = {"LlamaForCausalLM", "MistralForCausalLM",
+                                       "InternLM3ForCausalLM"};
 constexpr std::string_view kMixtral[] = {"MixtralForCausalLM"};
 constexpr std::string_view kQwen2[] = {"Qwen2ForCausalLM"};
 constexpr std::string_view kQwen2Moe[] = {"Qwen2MoeForCausalLM"};

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "huggingface/mixture_config.h"
 #include "huggingface/rope_config.h"
@@ -24,7 +25,9 @@ struct LatentDefaults {
 
 LatentDefaults defaults_of(const Config& config) {
   if (config.class_name == "DeepseekV2ForCausalLM") return {.n_shared = 2, .normalizes = false};
-  if (config.class_name == "DeepseekV3ForCausalLM") {
+  if (config.mapping->architecture == "glm-dsa") return {.n_dense = 3, .scale = 2.5};
+  if (config.class_name == "DeepseekV3ForCausalLM" ||
+      config.mapping->architecture == "deepseek32") {
     return {.n_dense = 3, .n_group = 8, .n_group_used = 4, .scale = 2.5};
   }
   if (config.class_name == "Glm4MoeLiteForCausalLM") return {.n_dense = 1, .scale = 1.8};
@@ -76,6 +79,52 @@ void read_latent_experts(const JsonFields& c, Config& config) {
   read_rule(c, otherwise, config);
 }
 
+/// Which layers have an indexer, as texts, or as a pattern of letters, or by numbers: the first
+/// ones and then the last of every few. config.json says it of GLM alone.
+std::vector<bool> read_indexed_layers(const JsonFields& c, int64_t n_layer) {
+  std::vector<bool> all;
+  if (const Json* types = c.find("indexer_types")) {
+    if (!types->is_array() || std::ssize(*types) != n_layer) {
+      c.bad("indexer_types", "is {}, expected an array of {} texts", shown(*types), n_layer);
+    }
+    for (const Json& type : *types) {
+      if (type != "full" && type != "shared") {
+        c.bad("indexer_types", "holds {}, expected \"full\" or \"shared\"", shown(type));
+      }
+      all.push_back(type == "full");
+    }
+  } else if (c.has("index_topk_pattern")) {
+    const std::string pattern = c.text("index_topk_pattern", "");
+    if (std::ssize(pattern) != n_layer || pattern.find_first_not_of("FS") != std::string::npos) {
+      c.bad("index_topk_pattern", "is \"{}\", expected {} letters, F or S", printable(pattern),
+            n_layer);
+    }
+    for (const char letter : pattern) all.push_back(letter == 'F');
+  } else {
+    const int64_t step = c.integer("index_topk_freq", 1, 4096, 1);
+    const int64_t offset = c.integer("index_skip_topk_offset", 0, 4096, 2);
+    for (int64_t il = 0; il < n_layer; ++il) {
+      all.push_back(std::max<int64_t>(il - offset + 1, 0) % step == 0);
+    }
+  }
+  if (!all.front()) c.bad("indexer_types", "gives the first layer no indexer, which it needs");
+  return all;
+}
+
+bool has_indexers(const Config& config) {
+  return config.mapping->architecture == "deepseek32" || config.mapping->architecture == "glm-dsa";
+}
+
+void read_indexers(const JsonFields& c, Config& config) {
+  const bool glm = config.mapping->architecture == "glm-dsa";
+  LatentSizes& latent = config.latent;
+  if (latent.q_rank == 0) c.bad("q_lora_rank", "is missing, which indexers need");
+  latent.n_index_head = c.integer("index_n_heads", 1, 1 << 14, glm ? 32 : 64);
+  latent.index_key = c.integer("index_head_dim", 1, kMostLatentWidth, 128);
+  latent.top_k = c.integer("index_topk", 1, kMaxContext, 2048);
+  if (glm) latent.has_indexer = read_indexed_layers(c, config.n_layer);
+}
+
 /// A number that config.json may set to null.
 double number_or_null(const JsonFields& c, const char* key, double otherwise, double null) {
   const auto at = c.json().find(key);
@@ -98,11 +147,11 @@ void read_latent_sizes(const JsonFields& c, Config& config) {
 
 /// Scores grow by (1 + 0.1 m ln(factor))^2, m being mscale_all_dim, and rotated values by the ratio
 /// of this root for mscale to that for m. GGUF has m only, and the ratio is then taken to be 1; in
-/// files of mistral4, only if m is 1.
+/// files of other architectures, only if m is 1.
 void read_latent_growth(const JsonFields& rope, Config& config) {
   const double growth = rope.positive("mscale_all_dim");
   const double mscale = rope.positive("mscale");
-  const double expected = config.mapping->architecture == "mistral4" ? 1.0 : growth;
+  const double expected = config.mapping->architecture == "deepseek2" ? growth : 1.0;
   if (growth != expected) rope.bad("mscale_all_dim", "is {}, supported is {}", growth, expected);
   if (mscale != expected) {
     rope.bad("mscale", "is {}, supported is {}, as mscale_all_dim is", mscale, expected);
@@ -126,6 +175,7 @@ void add_latent_keys(const Config& config, Keys& keys) {
 void read_deepseek(const JsonFields& c, Config& config) {
   read_latent_sizes(c, config);
   read_latent_experts(c, config);
+  if (has_indexers(config)) read_indexers(c, config);
   for (const char* key : {"attention_bias", "mlp_bias"}) {
     if (c.flag(key, false)) c.bad(key, "is true, which is not supported");
   }
@@ -155,6 +205,16 @@ void add_deepseek_keys(const Config& config, Keys& keys) {
   keys.u32(prefix + "attention.q_lora_rank", config.latent.q_rank);  // which llama.cpp needs
   keys.u32(prefix + "vocab_size", config.n_vocab);
   keys.u32(prefix + "leading_dense_block_count", config.n_dense_layers);
+  const LatentSizes& latent = config.latent;
+  if (has_indexers(config)) {
+    keys.u32(prefix + "attention.indexer.head_count", latent.n_index_head);
+    keys.u32(prefix + "attention.indexer.key_length", latent.index_key);
+    keys.u32(prefix + "attention.indexer.top_k", latent.top_k);
+  }
+  if (!latent.has_indexer.empty()) {
+    keys.i32s(prefix + "attention.indexer.types",
+              {latent.has_indexer.begin(), latent.has_indexer.end()});
+  }
   if (config.query_growth > 0) {
     keys.f32(prefix + "attention.temperature_scale", config.query_growth);
     keys.u32(prefix + "attention.temperature_length", config.rope.original_context);

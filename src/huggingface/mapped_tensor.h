@@ -39,6 +39,10 @@ struct LatentSizes {
   int64_t q_rank = 0;               // of which queries are made; 0: they are made of n_embd values
   int64_t n_own = 0, n_shared = 0;  // of a key
   int64_t n_value = 0;
+  // of indexers, which choose the tokens that are attended to; 0: there are none
+  int64_t n_index_head = 0, index_key = 0, top_k = 0;
+  /// [n_layer], or empty: all layers have one; the others take what an earlier one has chosen.
+  std::vector<bool> has_indexer;
 
   int64_t n_key() const { return n_own + n_shared; }
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "huggingface/bailing_hybrid_config.h"
+#include "huggingface/chameleon_config.h"
 #include "huggingface/dbrx_config.h"
 #include "huggingface/gguf_mapping.h"
 #include "huggingface/latent_config.h"
@@ -28,6 +29,28 @@ inline constexpr TensorRow kLatentAttention[] = {
     {"self_attn.kv_b_proj", "attn_k_b", Size::latent_heads, Size::latent_rank, Edit::head_keys},
     {"self_attn.kv_b_proj", "attn_v_b", Size::latent_heads, Size::latent_rank, Edit::head_values},
     {"self_attn.o_proj", "attn_output", Size::embd, Size::mixer_values},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+};
+
+/// The same with an indexer, which some layers may lack.
+inline constexpr TensorRow kIndexedAttention[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_a_proj", "attn_q_a", Size::latent_q_rank, Size::embd},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm", Size::latent_q_rank},
+    {"self_attn.q_b_proj", "attn_q_b", Size::latent_q, Size::latent_q_rank},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", Size::latent_row, Size::embd},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", Size::latent_rank},
+    {"self_attn.kv_b_proj", "attn_k_b", Size::latent_heads, Size::latent_rank, Edit::head_keys},
+    {"self_attn.kv_b_proj", "attn_v_b", Size::latent_heads, Size::latent_rank, Edit::head_values},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::mixer_values},
+    {"self_attn.indexer.wq_b", "indexer.attn_q_b", Size::index_q, Size::latent_q_rank, Edit::none,
+     true},
+    {"self_attn.indexer.wk", "indexer.attn_k", Size::index_key, Size::embd, Edit::none, true},
+    {"self_attn.indexer.k_norm", "indexer.k_norm", Size::index_key, Size::none, Edit::none, true},
+    {"self_attn.indexer.k_norm.bias", "indexer.k_norm.bias", Size::index_key, Size::none,
+     Edit::none, true, true},
+    {"self_attn.indexer.weights_proj", "indexer.proj", Size::index_head, Size::embd, Edit::none,
+     true},
     {"post_attention_layernorm", "ffn_norm", Size::embd},
 };
 
@@ -119,6 +142,26 @@ inline constexpr TensorRow kAfmoeLayer[] = {
     {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
     {"mlp.router.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
     {"mlp.expert_bias", "exp_probs_b.bias", Size::expert, Size::none, Edit::none, true, true},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none,
+     true},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none,
+     true},
+};
+
+/// GLM 4.5's, published under other names.
+inline constexpr TensorRow kSarvamLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"attention.query_key_value", "attn_qkv", Size::qkv, Size::embd},
+    {"attention.dense", "attn_output", Size::embd, Size::q},
+    {"attention.query_layernorm", "attn_q_norm", Size::head_dim, Size::none, Edit::none, true},
+    {"attention.key_layernorm", "attn_k_norm", Size::head_dim, Size::none, Edit::none, true},
+    {"post_attention_layernorm", "post_attention_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
+    {"mlp.gate.expert_bias", "exp_probs_b.bias", Size::expert, Size::none, Edit::none, true, true},
     {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none,
      true},
     {"mlp.shared_experts.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
@@ -293,6 +336,27 @@ inline constexpr TensorRow kBailingHybridLayer[] = {
      true},
 };
 
+/// Rows of heads, and their norms, stay in the folder's order.
+inline constexpr TensorRow kChameleonLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm.weight", "attn_q_norm.weight", Size::head, Size::head_dim, Edit::none, false,
+     true},
+    {"self_attn.q_norm.bias", "attn_q_norm.bias", Size::head, Size::head_dim, Edit::none, true,
+     true},
+    {"self_attn.k_norm.weight", "attn_k_norm.weight", Size::head_kv, Size::head_dim, Edit::none,
+     false, true},
+    {"self_attn.k_norm.bias", "attn_k_norm.bias", Size::head_kv, Size::head_dim, Edit::none, true,
+     true},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
 inline constexpr TensorRow kDbrxLayer[] = {
     {"norm_attn_norm.norm_1", "attn_norm", Size::embd},
     {"norm_attn_norm.attn.Wqkv", "attn_qkv", Size::qkv, Size::embd},
@@ -348,6 +412,9 @@ inline constexpr TensorRow kTransposedExperts[] = {
 
 inline constexpr std::string_view kDeepseek[] = {"DeepseekV3ForCausalLM", "DeepseekV2ForCausalLM",
                                                  "Glm4MoeLiteForCausalLM"};
+inline constexpr std::string_view kDeepseek32[] = {"DeepseekV32ForCausalLM"};
+inline constexpr std::string_view kGlmDsa[] = {"GlmMoeDsaForCausalLM"};
+inline constexpr std::string_view kSarvam[] = {"SarvamMoEForCausalLM"};
 inline constexpr std::string_view kMistral4[] = {"Mistral4ForCausalLM"};
 inline constexpr std::string_view kMiniCpm3[] = {"MiniCPM3ForCausalLM"};
 inline constexpr std::string_view kMinimaxM2[] = {"MiniMaxM2ForCausalLM"};
@@ -363,6 +430,7 @@ inline constexpr std::string_view kGraniteSwa[] = {"GraniteSWAForCausalLM"};
 inline constexpr std::string_view kGraniteMoeSwa[] = {"GraniteMoeSWAForCausalLM"};
 inline constexpr std::string_view kBailingHybrid[] = {"BailingHybridForCausalLM",
                                                       "BailingMoeV3ForCausalLM"};
+inline constexpr std::string_view kChameleon[] = {"ChameleonForConditionalGeneration"};
 inline constexpr std::string_view kDbrx[] = {"DbrxForCausalLM"};
 inline constexpr std::string_view kMimo2[] = {"MiMoV2FlashForCausalLM"};
 inline constexpr std::string_view kStep[] = {"Step3p7ForConditionalGeneration",
@@ -384,6 +452,34 @@ constexpr auto mixture_mappings(std::span<const TensorRow> experts,
                   .expert_prefix = "mlp.experts.",
                   .read_own = read_deepseek,
                   .add_own_keys = add_deepseek_keys},
+      GgufMapping{.architecture = "deepseek32",
+                  .classes = kDeepseek32,
+                  .layer = kIndexedAttention,
+                  .ffn = kDeepseekFfn,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_deepseek,
+                  .add_own_keys = add_deepseek_keys},
+      GgufMapping{.architecture = "glm-dsa",
+                  .classes = kGlmDsa,
+                  .layer = kIndexedAttention,
+                  .ffn = kDeepseekFfn,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .read_own = read_deepseek,
+                  .add_own_keys = add_deepseek_keys},
+      GgufMapping{.architecture = "glm4moe",
+                  .classes = kSarvam,
+                  .layer = kSarvamLayer,
+                  .experts = experts,
+                  .expert_prefix = "mlp.experts.",
+                  .embeddings = "word_embeddings",
+                  .rope_theta = 8e6},
+      GgufMapping{.architecture = "chameleon",
+                  .classes = kChameleon,
+                  .layer = kChameleonLayer,
+                  .read_own = read_chameleon,
+                  .add_own_keys = add_chameleon_keys},
       GgufMapping{.architecture = "mistral4",
                   .classes = kMistral4,
                   .layer = kLatentAttention,

@@ -277,7 +277,9 @@ inline constexpr std::string_view kJais2[] = {"Jais2ForCausalLM"};
 inline constexpr std::string_view kMellum[] = {"MellumForCausalLM"};
 inline constexpr std::string_view kGlm4[] = {"Glm4ForCausalLM", "Glm4vForConditionalGeneration",
                                              "Glm46VForConditionalGeneration"};
-inline constexpr std::string_view kGlm4Moe[] = {"Glm4MoeForCausalLM"};
+inline constexpr std::string_view kGlm4Moe[] = {"Glm4MoeForCausalLM",
+                                                "Glm4vMoeForConditionalGeneration"};
+inline constexpr std::string_view kSolarOpen[] = {"SolarOpenForCausalLM"};
 inline constexpr std::string_view kKimiLinear[] = {"KimiLinearForCausalLM"};
 inline constexpr std::string_view kLlama4[] = {"Llama4ForCausalLM",
                                                "Llama4ForConditionalGeneration"};
@@ -333,6 +335,12 @@ constexpr auto more_mappings(std::span<const TensorRow> qwen2, std::span<const T
                   .layer = kGlm4MoeLayer,
                   .experts = kGlm4MoeExperts,
                   .expert_prefix = "mlp.experts."},
+      GgufMapping{.architecture = "glm4moe",
+                  .classes = kSolarOpen,
+                  .layer = kGlm4MoeLayer,
+                  .experts = kGlm4MoeExperts,
+                  .expert_prefix = "mlp.experts.",
+                  .rope_theta = 1e6},
       GgufMapping{.architecture = "kimi-linear",
                   .classes = kKimiLinear,
                   .layer = kKimiLinearLayer,

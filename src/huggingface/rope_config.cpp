@@ -114,6 +114,8 @@ void read_scaling(const JsonFields& rope, Config& config) {
     config.dense.alpha = rope.positive("alpha");  // the same, which GGUF has as a key
     r.type = "default";
   }
+  // up to the context of config.json this is no scaling, and longer ones are not scaled here
+  if (r.type == "dynamic" && config.class_name == "InternLM3ForCausalLM") r.type = "default";
   if (r.type == "default") return;
   if (r.type == "linear") {
     r.factor = rope.positive("factor");
@@ -163,12 +165,13 @@ void read_rope(const JsonFields& c, Config& config) {
   const ConfigNames names = dense != nullptr ? dense->names : ConfigNames();
   const ConfigNames older = dense != nullptr ? dense->older_names : ConfigNames();
   const double partial = c.positive(present_key(c, names.rotated_share, older.rotated_share),
-                                    dense != nullptr                ? dense->rotated_share
-                                    : config.has_linear_attention() ? 0.25
-                                    : config.is_gemma4()            ? 0.25
-                                    : config.is_glm4()              ? 0.5
-                                    : config.is_bamba()             ? 0.5
-                                                                    : 1.0);
+                                    dense != nullptr                          ? dense->rotated_share
+                                    : config.has_linear_attention()           ? 0.25
+                                    : config.is_gemma4()                      ? 0.25
+                                    : config.is_solar() || config.is_sarvam() ? 1.0
+                                    : config.is_glm4()                        ? 0.5
+                                    : config.is_bamba()                       ? 0.5
+                                                                              : 1.0);
   const bool lfm2 = config.is_lfm2();
   const bool gpt_oss = config.mapping->architecture == "gpt-oss";
   config.rope.theta =

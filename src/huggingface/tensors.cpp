@@ -79,6 +79,7 @@ bool is_of_another_part(const Config& config, std::string_view name) {
          name.starts_with("visual.") || (config.is_llama4() && name.starts_with("vision_model.")) ||
          (config.mapping->architecture == "step35" &&
           (name.starts_with("vision_model.") || name.starts_with("vit_large_projector."))) ||
+         (config.is_chameleon() && name.starts_with("vqmodel.")) ||
          ((config.is_gemma3n() || config.is_gemma4()) &&
           (name.starts_with("audio_tower.") || name.starts_with("embed_vision.") ||
            name.starts_with("embed_audio.")));

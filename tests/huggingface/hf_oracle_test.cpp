@@ -95,16 +95,16 @@ INSTANTIATE_TEST_SUITE_P(
                     "mamba2", "mamba2-tied", "jamba", "jamba-moe", "kimi_linear", "kimi_linear-q"),
     name_of_case);
 
-INSTANTIATE_TEST_SUITE_P(Mixtures, HfOracleTest,
-                         testing::Values("deepseek_v3", "deepseek_v3-plain", "deepseek_v2",
-                                         "deepseek_v2-q", "deepseek_v2-groups", "minicpm3",
-                                         "minicpm3-longrope", "glm4_moe_lite", "mistral4",
-                                         "mistral4-picture", "minimax_m2", "qwen3vlmoe",
-                                         "ernie4_5_moe", "hunyuan_moe", "dots1", "exaone_moe",
-                                         "hy_v3", "afmoe", "cohere2_moe", "granite_swa",
-                                         "granitemoe_swa", "mimo_v2_flash", "laguna",
-                                         "laguna-values", "bailing_hybrid", "dbrx", "step3p7"),
-                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(
+    Mixtures, HfOracleTest,
+    testing::Values("deepseek_v3", "deepseek_v3-plain", "deepseek_v2", "deepseek_v2-q",
+                    "deepseek_v2-groups", "minicpm3", "minicpm3-longrope", "glm4_moe_lite",
+                    "mistral4", "mistral4-picture", "minimax_m2", "qwen3vlmoe", "ernie4_5_moe",
+                    "hunyuan_moe", "dots1", "exaone_moe", "hy_v3", "afmoe", "cohere2_moe",
+                    "granite_swa", "granitemoe_swa", "mimo_v2_flash", "laguna", "laguna-values",
+                    "bailing_hybrid", "dbrx", "step3p7", "deepseek_v32", "glm_moe_dsa",
+                    "glm_moe_dsa-together", "glm4v_moe", "solar_open", "sarvam_moe"),
+    name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(
     Dense, HfOracleTest,
@@ -114,7 +114,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "stablelm-parallel", "phi", "gpt2", "gpt2-gelu", "gpt_neox", "gpt_neox-serial",
                     "falcon", "falcon-40b", "falcon-11b", "falcon-heads", "gpt_bigcode",
                     "gpt_bigcode-heads", "nemotron", "arcee", "apertus", "bitnet", "bitnet-silu",
-                    "paddleocr", "hunyuan_vl", "glm4v", "glm46v", "glm", "exaone"),
+                    "paddleocr", "hunyuan_vl", "glm4v", "glm46v", "glm", "exaone", "internlm3",
+                    "chameleon", "chameleon-swin"),
     name_of_case);
 
 }  // namespace

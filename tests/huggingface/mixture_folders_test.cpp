@@ -20,7 +20,9 @@ constexpr const char* kFolders[] = {"deepseek_v3",    "deepseek_v3-plain",  "dee
                                     "afmoe",          "cohere2_moe",        "granite_swa",
                                     "granitemoe_swa", "mimo_v2_flash",      "laguna",
                                     "laguna-values",  "bailing_hybrid",     "dbrx",
-                                    "step3p7"};
+                                    "step3p7",        "deepseek_v32",       "glm_moe_dsa",
+                                    "glm4v_moe",      "solar_open",         "sarvam_moe",
+                                    "chameleon",      "chameleon-swin",     "internlm3"};
 
 class MixtureFolders : public OracleFolder {
  protected:
@@ -85,6 +87,65 @@ TEST_F(MixtureFolders, LatentAttentionHasTheKeysAndShapesOfGguf) {
     EXPECT_EQ(shape_of_tensor(file, "blk.1.attn_v_b.weight"), (Shape{4, 40, 32}));
     EXPECT_EQ(shape_of_tensor(file, "blk.1.exp_probs_b.bias"), (Shape{6}));
   }
+}
+
+TEST_F(MixtureFolders, IndexersHaveTheKeysAndShapesOfGguf) {
+  write("glm_moe_dsa-together");
+  for (const GgufFile& file : {open(), converted(DType::f32)}) {
+    EXPECT_EQ(file.get_string("general.architecture"), "glm-dsa");
+    EXPECT_EQ(file.get_uint("glm-dsa.attention.indexer.head_count"), 16u);
+    EXPECT_EQ(file.get_uint("glm-dsa.attention.indexer.key_length"), 32u);
+    EXPECT_EQ(file.get_uint("glm-dsa.attention.indexer.top_k"), 128u);
+    EXPECT_EQ(
+        std::get<std::vector<int64_t>>(file.metadata().at("glm-dsa.attention.indexer.types").value),
+        (std::vector<int64_t>{1, 1, 0, 0}));
+    using Shape = std::vector<int64_t>;
+    EXPECT_EQ(shape_of_tensor(file, "blk.1.indexer.attn_q_b.weight"), (Shape{16 * 32, 24}));
+    EXPECT_EQ(shape_of_tensor(file, "blk.1.indexer.k_norm.bias"), (Shape{32}));
+    EXPECT_EQ(file.find_tensor("blk.2.indexer.proj.weight"), nullptr);
+  }
+  const Json types = Json::array({"shared", "full", "full", "full"});
+  refused({{"indexer_types", types}}, {"indexer_types", "first layer"});
+  refused({{"indexer_types", Json::array({"full", "full"})}}, {"indexer_types", "4 texts"});
+  refused({{"indexer_types", Json::array({"full", "full", "some", "full"})}},
+          {"indexer_types", "some"});
+  refused({{"index_topk", 0}}, {"index_topk"});
+  refused({{"q_lora_rank", nullptr}}, {"q_lora_rank"});
+  refused({{"indexer_types", nullptr}, {"index_topk_pattern", "FXFF"}},
+          {"index_topk_pattern", "FXFF"});
+  set_config({{"indexer_types", nullptr}, {"index_topk_freq", 2}, {"index_skip_topk_offset", 1}});
+  EXPECT_EQ(
+      std::get<std::vector<int64_t>>(open().metadata().at("glm-dsa.attention.indexer.types").value),
+      (std::vector<int64_t>{1, 0, 1, 0}));
+}
+
+TEST_F(MixtureFolders, WhatChameleonDoesNotSayIsRefused) {
+  write("chameleon");
+  for (const GgufFile& file : {open(), converted(DType::f32)}) {
+    EXPECT_EQ(file.get_uint("snapkv.first_picture_token"), 4u);
+    EXPECT_EQ(file.get_uint("snapkv.end_of_picture_tokens"), 68u);
+  }
+  refused({{"vocabulary_map", nullptr}}, {"vocabulary_map", "missing"});
+  refused({{"vocabulary_map", {{"IMGIMG5", nullptr}}}}, {"vocabulary_map", "63", "4 to 67"});
+  refused({{"vocabulary_map", {{"IMGIMG5", "five"}}}}, {"vocabulary_map", "five"});
+  refused({{"vocab_size", 60}}, {"vocabulary_map", "67", "60"});
+}
+
+// As published, other names of the same.
+TEST_F(MixtureFolders, SarvamsOwnNamesAreRead) {
+  write("sarvam_moe");
+  const std::vector<float> expected = logits(folder_);
+  set_config({{"architectures", Json::array({"SarvamMoEForCausalLM"})},
+              {"n_routed_experts", nullptr},
+              {"n_shared_experts", nullptr},
+              {"num_experts", 6},
+              {"num_shared_experts", 1}});
+  EXPECT_EQ(logits(folder_), expected);
+}
+
+TEST_F(MixtureFolders, SolarOpenHasExpertsInEveryLayer) {
+  write("solar_open");
+  refused({{"first_k_dense_replace", 1}}, {"first_k_dense_replace", "experts in every layer"});
 }
 
 TEST_F(MixtureFolders, LayersThatDifferHaveArraysOfGguf) {

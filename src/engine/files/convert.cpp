@@ -333,6 +333,12 @@ void warn_of_differences(const Source& source, const std::string& to) {
         "(topk_method: group_limited_greedy); llama.cpp adds the two highest, so its logits differ",
         to);
   }
+  if (has("chameleon.block_count")) {
+    log_warn(
+        "'{}': heads of queries and keys and their norms are in the folder's order, which "
+        "llama.cpp does not know, so it computes something else",
+        to);
+  }
   if (has("snapkv.ssm_norm_epsilon")) {
     log_warn(
         "'{}': the norms of steps, B and C have an epsilon of their own (mixer_rms_eps); llama.cpp "
