@@ -382,6 +382,32 @@ TEST(IndexerRowsTest, PoliciesChooseFirst) {
   for (const float logit : session.logits()) ASSERT_TRUE(std::isfinite(logit));
 }
 
+// Sessions of one step choose each among their own rows, if they have more than are chosen.
+TEST(IndexerRowsTest, SessionsOfABatchChooseEachTheirOwn) {
+  const auto model = load_model("glm-dsa", Compute::f32);
+  SessionOptions options;
+  options.kv.name = "full";
+  options.kv_type = DType::f32;
+  std::vector<Session> alone, together;
+  for (const int64_t n : {70, 20, 23, 90}) {
+    for (std::vector<Session>* all : {&alone, &together}) {
+      all->emplace_back(model, options).prefill(generated_ids(n, kFamilyVocab, 5));
+    }
+  }
+  std::vector<Session*> batch;
+  for (Session& s : together) batch.push_back(&s);
+  for (const int32_t id : generated_ids(4, kFamilyVocab, 6)) {
+    const std::vector<int32_t> ids(batch.size(), id);
+    decode_batch(batch, ids);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      alone[i].decode(id);
+      for (size_t t = 0; t < alone[i].logits().size(); ++t) {
+        ASSERT_NEAR(alone[i].logits()[t], batch[i]->logits()[t], 1e-4) << i;
+      }
+    }
+  }
+}
+
 // Layers that take what an earlier one has chosen limit the context to what is not chosen from.
 TEST(IndexerRowsTest, LayersThatChooseTogetherLimitTheContext) {
   const auto model = load_model("glm-dsa-together");

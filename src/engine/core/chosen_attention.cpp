@@ -8,8 +8,8 @@
 namespace snapkv {
 namespace {
 
-/// Bytes of products of queries and keys that are computed together.
-constexpr int64_t kMostProducts = int64_t{32} << 20;
+/// Bytes of products, or of copies, of queries that are computed together.
+constexpr int64_t kMostTogether = int64_t{32} << 20;
 /// Columns of scores are a multiple of this, so that memory does not grow with every token.
 constexpr int64_t kColumns = 4096;
 
@@ -37,8 +37,9 @@ void ChosenAttention::run(Backend& backend, const Call& call) {
   int64_t n_most = 0;
   for (const HeadRows& rows : call.rows) n_most = std::max<int64_t>(n_most, rows.n_kv);
   const int64_t n_columns = (n_most + kColumns - 1) / kColumns * kColumns;
-  const int64_t n_together = std::max<int64_t>(
-      1, kMostProducts / (n_index * n_columns * static_cast<int64_t>(sizeof(float))));
+  const int64_t copied = call.choice.top_k * row_bytes(call.kv_dtype, call.q.shape[2]);
+  const int64_t products = n_index * n_columns * static_cast<int64_t>(sizeof(float));
+  const int64_t n_together = std::max<int64_t>(1, kMostTogether / std::max(copied, products));
   for (int64_t begin = 0; begin < n;) {  // queries of the same rows go together
     int64_t end = begin + 1;
     while (end < n && end - begin < n_together && call.rows[end].k == call.rows[begin].k) ++end;
