@@ -142,7 +142,7 @@ TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
     uint32_t value;
     const char* meaning;
   } cases[] = {{"llama", "expert_shared_count", 8, "experts that every token passes"},
-               {"glm-dsa", "attention.kv_lora_rank", 512, "multi-head latent attention"},
+               {"hy_v4", "attention.kv_lora_rank", 512, "multi-head latent attention"},
                {"rwkv6", "ssm.state_size", 16, "recurrent"},
                {"rwkv8", "wkv.head_size", 64, "recurrent"},
                {"gemma3", "attention.shared_kv_layers", 15, "share keys and values"}};
