@@ -66,12 +66,17 @@ struct alignas(64) Surplus {
   }
 };
 
-/// Where weights are fetched to. A single row of activations takes less time than the L2 cache needs
-/// to pass its weights on.
+/// Where weights are fetched to, and how far ahead. A single row of activations takes less time
+/// than the L2 cache needs to pass its weights on. Of 8-bit weights it does not: two cores of a Zen
+/// 4 read 57 GB/s of them so far ahead into L2, and 52 into L1.
 template <DType T, bool kBefore, int N>
-constexpr bool kIntoL1 = kBefore && N == 1 && Interleaved<T>::kInOrder;
+constexpr bool kInOneStream = kBefore && N == 1 && Interleaved<T>::kInOrder;
 template <DType T, bool kBefore, int N>
-constexpr int64_t kFetchAhead = kIntoL1<T, kBefore, N> ? 4096 : kPrefetchBytes;
+constexpr bool kIntoL1 = kInOneStream<T, kBefore, N> && T != DType::q8_0;
+template <DType T, bool kBefore, int N>
+constexpr int64_t kFetchAhead = kIntoL1<T, kBefore, N>        ? 4096
+                                : kInOneStream<T, kBefore, N> ? 3072
+                                                              : kPrefetchBytes;
 
 /// acc[t] += the products of a unit of weights with unit u of each row of activations. As many bytes
 /// are fetched at `fetched` as a unit has, a little at a time: the processor has few places for
