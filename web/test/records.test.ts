@@ -54,6 +54,21 @@ test("names hold what differs, and only that", () => {
   assert.equal(new Namer(records).full(records[0].configuration), "full");
 });
 
+test("an automatic budget stands at the rows that it keeps", () => {
+  const fixed = scored("snapkv-max", 64, 1), auto = [0, 1].map((score) => scored("snapkv-max", 1024, score));
+  Object.assign(fixed.configuration, { least_attention: 0 });
+  for (const [i, record] of auto.entries()) {
+    Object.assign(record.configuration, { least_attention: 0.05 });
+    Object.assign(record, { n_prompt: 1000, kv_bytes: 8 + 4 * i, kv_bytes_full: 100 });
+  }
+  const records = [fixed, ...auto];
+  assert.equal(new Namer(records).full(auto[0].configuration), "snapkv-max, automatic budget");
+  assert.equal(new Namer(records).full(fixed.configuration), "snapkv-max 64");
+  const spec = qualitySpec(selections(records, () => "qa")[0]);
+  assert.deepEqual(spec.lines.map(({ name, points }) => [name, points.map(({ x }) => x)]),
+    [["snapkv-max", [64]], ["snapkv-max, automatic budget", [100]]]);
+});
+
 test("names take a policy's own parameters as the record has them", () => {
   const records = ["snapkv", "snapkv", "other", "other"].map((policy) => scored(policy, 64, 1));
   Object.assign(records[0].configuration, { critical: true, pooling: "avg", sinks: 0 });

@@ -9,7 +9,13 @@ const kSaidElsewhere = ["policy", "budget", "ratio", "kv_type"];
 const kSession: Record<string, (value: unknown) => string> = {
   kv_memory: (v) => `${bytes(Number(v))} at most`,
   kv_decode_limit: (v) => `decode limit ${v}`,
+  least_attention: (v) => Number(v) > 0 ? "automatic budget" : "",
 };
+
+/** Whether each prompt keeps as many rows as its question attends to; `budget` is the most. */
+export function isAutomatic(c: Configuration): boolean {
+  return Number(c.least_attention ?? 0) > 0;
+}
 
 /** A record's field as text: "kernel 15" of kernel_size, "avg pooling", "critical"; empty for false. */
 function fieldText(name: string, value: unknown): string {
@@ -46,7 +52,8 @@ export class Namer {
 
   /** The name with the budget: "snapkv 128, kernel 15". */
   full(c: Configuration): string {
-    const budget = c.ratio !== undefined ? ` ${percent(c.ratio)}` : c.budget !== undefined ? ` ${count(c.budget)}` : "";
+    const rows = c.budget !== undefined && !isAutomatic(c) ? ` ${count(c.budget)}` : "";
+    const budget = c.ratio !== undefined ? ` ${percent(c.ratio)}` : rows;
     return [c.policy + budget, ...this.parts(c, [])].join(", ");
   }
 

@@ -4,13 +4,27 @@ import type { EvalRecord } from "../data";
 import { count, percent, plural } from "../format";
 import type { Line, LinesSpec } from "../lines";
 import { distinct, groupBy, meanOf, wilson } from "../stats";
-import { lengthOf, Namer } from "./configurations";
+import { isAutomatic, lengthOf, Namer } from "./configurations";
 
 export type Scored = EvalRecord & { score: number };
 
 /** The budget or ratio of a configuration; undefined for the full cache. */
 export function placeOf(r: EvalRecord): number | undefined {
   return r.configuration.ratio ?? r.configuration.budget;
+}
+
+/** Rows kept per layer and KV head; undefined where the record does not tell. */
+function rowsKept(r: EvalRecord): number | undefined {
+  const { kv_bytes, kv_bytes_full } = r;
+  if (typeof kv_bytes !== "number" || typeof kv_bytes_full !== "number") return undefined;
+  return r.n_prompt * kv_bytes / kv_bytes_full;
+}
+
+/** Where records of one budget stand: at the budget, or at the mean of what each prompt kept. */
+function placeOfAll(records: EvalRecord[]): number {
+  const budget = Number(placeOf(records[0]));
+  if (!isAutomatic(records[0].configuration)) return budget;
+  return Math.round(meanOf(records.map((r) => rowsKept(r) ?? budget)));
 }
 
 /** A choice on the page: all tasks together, one task, or one length of prompts. */
@@ -42,7 +56,7 @@ export function qualitySpec(chosen: Selection): LinesSpec {
         note: `of ${plural(same.length, "prompt")}` };
     };
     if (group[0].configuration.policy === "full") return { name, band: true, colour: "ink", points: [at(group, 0)] };
-    const points = [...groupBy(group, (r) => String(placeOf(r)))].map(([x, same]) => at(same, Number(x)));
+    const points = [...groupBy(group, (r) => String(placeOf(r)))].map(([, same]) => at(same, placeOfAll(same)));
     return { name, points: points.sort((a, b) => a.x - b.x) };
   });
   return {
