@@ -10,6 +10,7 @@
 
 #include "huggingface/mixture_config.h"
 #include "huggingface/rope_config.h"
+#include "huggingface/window_config.h"
 
 namespace snapkv::huggingface {
 namespace {
