@@ -153,9 +153,8 @@ std::vector<NamedDocument> read_documents(const std::string& path) {
 }
 
 std::string document_opening(std::string_view name) {
-  using Json = nlohmann::json;
-  return "<document title=" + Json(name).dump(-1, ' ', false, Json::error_handler_t::replace) +
-         ">\n";
+  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
+  return "<document title=" + nlohmann::json(name).dump(-1, ' ', false, kReplace) + ">\n";
 }
 
 std::string read_document(const std::string& path) { return read_paged_document(path).text; }
