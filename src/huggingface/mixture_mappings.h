@@ -12,64 +12,11 @@
 #include "huggingface/dbrx_config.h"
 #include "huggingface/gguf_mapping.h"
 #include "huggingface/latent_config.h"
+#include "huggingface/latent_mappings.h"
 #include "huggingface/mixture_config.h"
 #include "huggingface/step_config.h"
 
 namespace snapkv::huggingface {
-
-/// Neighbouring values are rotated in the folder too.
-inline constexpr TensorRow kLatentAttention[] = {
-    {"input_layernorm", "attn_norm", Size::embd},
-    {"self_attn.q_proj", "attn_q", Size::latent_q, Size::embd, Edit::none, true},
-    {"self_attn.q_a_proj", "attn_q_a", Size::latent_q_rank, Size::embd, Edit::none, true},
-    {"self_attn.q_a_layernorm", "attn_q_a_norm", Size::latent_q_rank, Size::none, Edit::none, true},
-    {"self_attn.q_b_proj", "attn_q_b", Size::latent_q, Size::latent_q_rank, Edit::none, true},
-    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", Size::latent_row, Size::embd},
-    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", Size::latent_rank},
-    {"self_attn.kv_b_proj", "attn_k_b", Size::latent_heads, Size::latent_rank, Edit::head_keys},
-    {"self_attn.kv_b_proj", "attn_v_b", Size::latent_heads, Size::latent_rank, Edit::head_values},
-    {"self_attn.o_proj", "attn_output", Size::embd, Size::mixer_values},
-    {"post_attention_layernorm", "ffn_norm", Size::embd},
-};
-
-/// The same with an indexer, which some layers may lack.
-inline constexpr TensorRow kIndexedAttention[] = {
-    {"input_layernorm", "attn_norm", Size::embd},
-    {"self_attn.q_a_proj", "attn_q_a", Size::latent_q_rank, Size::embd},
-    {"self_attn.q_a_layernorm", "attn_q_a_norm", Size::latent_q_rank},
-    {"self_attn.q_b_proj", "attn_q_b", Size::latent_q, Size::latent_q_rank},
-    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", Size::latent_row, Size::embd},
-    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", Size::latent_rank},
-    {"self_attn.kv_b_proj", "attn_k_b", Size::latent_heads, Size::latent_rank, Edit::head_keys},
-    {"self_attn.kv_b_proj", "attn_v_b", Size::latent_heads, Size::latent_rank, Edit::head_values},
-    {"self_attn.o_proj", "attn_output", Size::embd, Size::mixer_values},
-    {"self_attn.indexer.wq_b", "indexer.attn_q_b", Size::index_q, Size::latent_q_rank, Edit::none,
-     true},
-    {"self_attn.indexer.wk", "indexer.attn_k", Size::index_key, Size::embd, Edit::none, true},
-    {"self_attn.indexer.k_norm", "indexer.k_norm", Size::index_key, Size::none, Edit::none, true},
-    {"self_attn.indexer.k_norm.bias", "indexer.k_norm.bias", Size::index_key, Size::none,
-     Edit::none, true, true},
-    {"self_attn.indexer.weights_proj", "indexer.proj", Size::index_head, Size::embd, Edit::none,
-     true},
-    {"post_attention_layernorm", "ffn_norm", Size::embd},
-};
-
-/// Of models without experts, of which GGUF has keys and values of all heads in one tensor.
-inline constexpr TensorRow kDenseLatentLayer[] = {
-    {"input_layernorm", "attn_norm", Size::embd},
-    {"self_attn.q_proj", "attn_q", Size::latent_q, Size::embd, Edit::none, true},
-    {"self_attn.q_a_proj", "attn_q_a", Size::latent_q_rank, Size::embd, Edit::none, true},
-    {"self_attn.q_a_layernorm", "attn_q_a_norm", Size::latent_q_rank, Size::none, Edit::none, true},
-    {"self_attn.q_b_proj", "attn_q_b", Size::latent_q, Size::latent_q_rank, Edit::none, true},
-    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", Size::latent_row, Size::embd},
-    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", Size::latent_rank},
-    {"self_attn.kv_b_proj", "attn_kv_b", Size::latent_heads, Size::latent_rank},
-    {"self_attn.o_proj", "attn_output", Size::embd, Size::mixer_values},
-    {"post_attention_layernorm", "ffn_norm", Size::embd},
-    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
-    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
-    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
-};
 
 /// Of a layer with experts, or a dense network.
 inline constexpr TensorRow kDeepseekFfn[] = {
@@ -150,13 +97,17 @@ inline constexpr TensorRow kAfmoeLayer[] = {
 };
 
 /// GLM 4.5's, published under other names.
-inline constexpr TensorRow kSarvamLayer[] = {
+inline constexpr TensorRow kSarvamHeads[] = {
     {"input_layernorm", "attn_norm", Size::embd},
     {"attention.query_key_value", "attn_qkv", Size::qkv, Size::embd},
     {"attention.dense", "attn_output", Size::embd, Size::q},
     {"attention.query_layernorm", "attn_q_norm", Size::head_dim, Size::none, Edit::none, true},
     {"attention.key_layernorm", "attn_k_norm", Size::head_dim, Size::none, Edit::none, true},
     {"post_attention_layernorm", "post_attention_norm", Size::embd},
+};
+
+/// Of a layer with experts, or a dense network, under the names of Ling and Sarvam.
+inline constexpr TensorRow kBailingFfn[] = {
     {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
     {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
     {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
@@ -296,46 +247,6 @@ inline constexpr TensorRow kLagunaLayer[] = {
      true},
 };
 
-/// Linear attention, or latent attention; experts, or a dense network.
-inline constexpr TensorRow kBailingHybridLayer[] = {
-    {"input_layernorm", "attn_norm", Size::embd},
-    {"attention.q_proj", "attn_q", Size::mixer_q, Size::embd, Edit::none, true},
-    {"attention.q_a_proj", "attn_q_a", Size::latent_q_rank, Size::embd, Edit::none, true},
-    {"attention.q_a_layernorm", "attn_q_a_norm", Size::latent_q_rank, Size::none, Edit::none, true},
-    {"attention.q_b_proj", "attn_q_b", Size::latent_q, Size::latent_q_rank, Edit::none, true},
-    {"attention.kv_a_proj_with_mqa", "attn_kv_a_mqa", Size::latent_row, Size::embd, Edit::none,
-     true},
-    {"attention.kv_a_layernorm", "attn_kv_a_norm", Size::latent_rank, Size::none, Edit::none, true},
-    {"attention.kv_b_proj", "attn_k_b", Size::latent_heads, Size::latent_rank, Edit::head_keys,
-     true},
-    {"attention.kv_b_proj", "attn_v_b", Size::latent_heads, Size::latent_rank, Edit::head_values,
-     true},
-    {"attention.g_proj", "attn_gate", Size::latent_gates, Size::embd},
-    {"attention.g_proj", "ssm_g_a", Size::linear_gates, Size::embd},
-    {"attention.dense", "attn_output", Size::embd, Size::mixer_values},
-    {"attention.k_proj", "attn_k", Size::linear_values, Size::embd, Edit::none, true},
-    {"attention.v_proj", "attn_v", Size::linear_values, Size::embd, Edit::none, true},
-    {"attention.q_conv1d", "ssm_conv1d_q", Size::linear_values, Size::kernel, Edit::taps, true},
-    {"attention.k_conv1d", "ssm_conv1d_k", Size::linear_values, Size::kernel, Edit::taps, true},
-    {"attention.v_conv1d", "ssm_conv1d_v", Size::linear_values, Size::kernel, Edit::taps, true},
-    {"attention.f_proj", "ssm_f_a", Size::linear_values, Size::embd, Edit::none, true},
-    {"attention.b_proj", "ssm_beta", Size::linear_head, Size::embd, Edit::none, true},
-    {"attention.A_log", "ssm_a", Size::linear_head, Size::one, Edit::growth_rate, true, true},
-    {"attention.dt_bias", "ssm_dt.bias", Size::linear_values, Size::none, Edit::none, true, true},
-    {"attention.o_norm", "ssm_norm", Size::linear_value, Size::none, Edit::none, true},
-    {"post_attention_layernorm", "ffn_norm", Size::embd},
-    {"mlp.gate_proj", "ffn_gate", Size::ff_dense, Size::embd, Edit::none, true},
-    {"mlp.up_proj", "ffn_up", Size::ff_dense, Size::embd, Edit::none, true},
-    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff_dense, Edit::none, true},
-    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd, Edit::none, true},
-    {"mlp.gate.expert_bias", "exp_probs_b.bias", Size::expert, Size::none, Edit::none, true, true},
-    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", Size::ff_shared, Size::embd, Edit::none,
-     true},
-    {"mlp.shared_experts.up_proj", "ffn_up_shexp", Size::ff_shared, Size::embd, Edit::none, true},
-    {"mlp.shared_experts.down_proj", "ffn_down_shexp", Size::embd, Size::ff_shared, Edit::none,
-     true},
-};
-
 /// Rows of heads, and their norms, stay in the folder's order.
 inline constexpr TensorRow kChameleonLayer[] = {
     {"input_layernorm", "attn_norm", Size::embd},
@@ -470,7 +381,8 @@ constexpr auto mixture_mappings(std::span<const TensorRow> experts,
                   .add_own_keys = add_deepseek_keys},
       GgufMapping{.architecture = "glm4moe",
                   .classes = kSarvam,
-                  .layer = kSarvamLayer,
+                  .layer = kSarvamHeads,
+                  .ffn = kBailingFfn,
                   .experts = experts,
                   .expert_prefix = "mlp.experts.",
                   .embeddings = "word_embeddings",
@@ -581,7 +493,8 @@ constexpr auto mixture_mappings(std::span<const TensorRow> experts,
                   .add_own_keys = add_granite_swa_keys},
       GgufMapping{.architecture = "bailingmoe3",
                   .classes = kBailingHybrid,
-                  .layer = kBailingHybridLayer,
+                  .layer = kBailingHybridHeads,
+                  .ffn = kBailingFfn,
                   .experts = experts,
                   .expert_prefix = "mlp.experts.",
                   .embeddings = "word_embeddings",
