@@ -18,6 +18,21 @@ std::vector<float> logits_of(const std::shared_ptr<const Model>& model) {
   return {session.logits().begin(), session.logits().end()};
 }
 
+/// Runs child(), which returns the exit status, in a fork of this process. Expects it to be 0.
+template <typename Child>
+void expect_of_fork(const Child& child) {
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    alarm(60);  // ends a child that keeps waiting
+    _exit(child());
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(Fork, ChildrenComputeTheSame) {
 #if defined(SNAPKV_SANITIZED)
   GTEST_SKIP() << "sanitizers follow no fork of a process with threads";
@@ -27,16 +42,7 @@ TEST(Fork, ChildrenComputeTheSame) {
   options.n_threads = 2;
   const auto model = Model::load(options);
   const std::vector<float> expected = logits_of(model);
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    alarm(60);  // ends a child that keeps waiting
-    _exit(logits_of(model) == expected ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  expect_of_fork([&] { return logits_of(model) == expected ? 0 : 1; });
   EXPECT_EQ(logits_of(model), expected);  // the parent continues with two threads
 }
 
@@ -50,21 +56,16 @@ TEST(Fork, ChildrenLoadAndArrangeWeights) {
   options.n_threads = 2;
   options.weights = WeightMemory::huge_pages;
   const std::vector<float> expected = logits_of(Model::load(options));
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    alarm(60);  // ends a child that keeps waiting
-    if (logits_of(Model::load(options)) != expected) _exit(1);
+  expect_of_fork([&] {
+    if (logits_of(Model::load(options)) != expected) return 1;
     const pid_t grandchild = fork();
-    if (grandchild == 0) alarm(60);
-    if (grandchild == 0) _exit(logits_of(Model::load(options)) == expected ? 0 : 2);
+    if (grandchild == 0) {
+      alarm(60);
+      _exit(logits_of(Model::load(options)) == expected ? 0 : 2);
+    }
     int status = 0;
-    _exit(waitpid(grandchild, &status, 0) == grandchild && status == 0 ? 0 : 3);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return waitpid(grandchild, &status, 0) == grandchild && status == 0 ? 0 : 3;
+  });
 }
 
 }  // namespace fork_tests
