@@ -7,7 +7,7 @@ export interface Options {
   device?: 'auto' | 'cpu' | 'cuda' | 'reference';
   /** Precision of matrix products; auto: activations are rounded to 8 bits or to bf16, whichever is fastest; bf16: to 8 bits while decoding only; f32: nothing is rounded. Default: auto. */
   compute?: 'auto' | 'f32' | 'bf16';
-  /** Decode from the mapped file (mapped) or, faster, from a copy in huge pages made at the start (huge); auto: the copy is made while decoding, if there is memory; copy: read the whole model at the start and close its files, which may then change. Default: auto. */
+  /** Decode from the mapped file (mapped) or, faster, from a copy in huge pages made at the start (huge); auto: the copy is made while the model is used, if there is memory; copy: read the whole model at the start and close its files, which may then change. Default: auto. */
   weights?: 'auto' | 'mapped' | 'huge' | 'copy';
   /** Threads; 0: one for each processor that the process may use; from 0 to 4096. Default: 0. */
   nThreads?: number;

@@ -79,9 +79,9 @@ const OptionTable<ModelOptions>& model_option_table() {
        word_option(&O::weights,
                    {.name = "weights",
                     .help = "Decode from the mapped file (mapped) or, faster, from a copy in huge "
-                            "pages made at the start (huge); auto: the copy is made while "
-                            "decoding, if there is memory; copy: read the whole model at the start "
-                            "and close its files, which may then change"},
+                            "pages made at the start (huge); auto: the copy is made while the "
+                            "model is used, if there is memory; copy: read the whole model at the "
+                            "start and close its files, which may then change"},
                    {"auto", "mapped", "huge", "copy"}),
        option(&O::n_threads, {.name = "n_threads",
                               .help = "Threads; 0: one for each processor that the process may use",

@@ -5,7 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "base/huge_pages.h"
 #include "bench/random_model.h"
@@ -17,12 +22,15 @@ namespace weight_pages_tests {
 
 constexpr size_t kMib = size_t{1} << 20;
 
-/// A file with three tensors of `mib` MiB each, whose words count up.
-void write_weights(const std::string& path, size_t mib) {
+using Names = std::vector<std::string>;
+
+/// A file with tensors of `mib` MiB each, whose words count up.
+void write_weights(const std::string& path, size_t mib,
+                   const Names& names = {"a.weight", "b.weight", "c.weight"}) {
   std::vector<uint32_t> words(mib * kMib / sizeof(uint32_t));
   for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint32_t>(i);
   GgufWriter writer;
-  for (const char* name : {"a.weight", "b.weight", "c.weight"}) {
+  for (const std::string& name : names) {
     writer.add_tensor(name, DType::f32, {static_cast<int64_t>(words.size())},
                       std::as_bytes(std::span(words)));
   }
@@ -39,6 +47,24 @@ bool all_right(const GgufFile& file) {
     return true;
   });
 }
+
+/// Takes every weight whole, in `ms` milliseconds.
+class SlowWeights final : public ArrangedWeights {
+ public:
+  explicit SlowWeights(int ms) : ms_(ms) {}
+  bool takes(const Tensor&) const override { return true; }
+  bool reserve(std::span<const Tensor>) override { return true; }
+  size_t copy_next(const Tensor& weight, size_t) override {
+    std::this_thread::sleep_for(ms_);
+    copied.push_back(weight.data);
+    return 0;
+  }
+
+  std::vector<const void*> copied;
+
+ private:
+  const std::chrono::milliseconds ms_;
+};
 
 class WeightPagesTest : public ::testing::Test {
  protected:
@@ -77,6 +103,53 @@ TEST_F(WeightPagesTest, ByAndByAfterSteps) {
   EXPECT_GE(pages.moved_bytes(), 90 * kMib - 2 * huge_page_size());
   EXPECT_EQ(pages.bytes_to_move(), 0u);
   EXPECT_TRUE(all_right(file));
+}
+
+TEST_F(WeightPagesTest, AllTheRestAtOnceIfItTakesAFewSteps) {
+  write_weights(dir_ / "file", 30);
+  GgufFile file = GgufFile::open(dir_ / "file");
+  SlowWeights slow(5);  // ms for each of three weights
+  WeightPages pages(file, &slow, WeightMemory::automatic);
+  pages.after_step(1e-6);
+  EXPECT_EQ(slow.copied.size(), 1u);
+  pages.after_step(1e-6);  // the credit is spent, and 16 steps are less than two weights take
+  EXPECT_EQ(slow.copied.size(), 1u);
+  pages.after_step(0.03);  // an eighth of it is less than what the first one took
+  EXPECT_EQ(slow.copied.size(), 3u);
+  EXPECT_EQ(pages.bytes_to_move(), 0u);
+}
+
+TEST_F(WeightPagesTest, WhileAPromptIsRead) {
+  write_weights(dir_ / "file", 30);
+  GgufFile file = GgufFile::open(dir_ / "file");
+  WeightPages pages(file, nullptr, WeightMemory::automatic);
+  pages.during_prompt(1, size_t{1} << 50);  // the prompt is to have all of the memory
+  EXPECT_EQ(pages.moved_bytes(), 0u);
+  pages.during_prompt(1e-6, kMib);
+  EXPECT_GT(pages.moved_bytes(), 0u);
+  EXPECT_LE(pages.moved_bytes(), 16 * kMib);
+  EXPECT_TRUE(all_right(file));
+  pages.during_prompt(1e3, size_t{1} << 50);  // what was begun has its memory
+  EXPECT_EQ(pages.bytes_to_move(), 0u);
+  EXPECT_TRUE(all_right(file));
+}
+
+// A token reads a few experts, but everything else.
+TEST_F(WeightPagesTest, ExpertsComeLast) {
+  write_weights(dir_ / "file", 6,
+                {"blk.0.ffn_up_exps.weight", "blk.0.attn_q.weight", "blk.1.attn_q.weight"});
+  GgufFile file = GgufFile::open(dir_ / "file");
+  SlowWeights slow(0);
+  WeightPages pages(file, &slow, WeightMemory::automatic);
+  pages.after_step(1e3);
+  Names order;
+  for (const void* data : slow.copied) {
+    for (const GgufTensor& t : file.tensors()) {
+      if (t.tensor.data == data) order.push_back(t.name);
+    }
+  }
+  EXPECT_EQ(order,
+            (Names{"blk.0.attn_q.weight", "blk.1.attn_q.weight", "blk.0.ffn_up_exps.weight"}));
 }
 
 TEST_F(WeightPagesTest, NothingOfSmallModelsOrWhenMapped) {

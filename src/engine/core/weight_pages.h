@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // WeightPages: moves a model's weights from the pages of the mapped file to huge pages while the
-// model decodes, and into the order that the backend reads fastest. Every decode step reads all
-// weights; prompts read them once and can do so from the file.
+// model is used, and into the order that the backend reads fastest. Every decode step reads all
+// weights, so that what a prompt moves is faster from the first token of the answer on.
 #pragma once
 
 #include <atomic>
@@ -22,12 +22,17 @@ class WeightPages {
   /// Error{kDoesNotFit} if there is no memory.
   WeightPages(GgufFile& file, ArrangedWeights* arranged, WeightMemory wanted);
 
-  /// Called after a prompt that took `seconds`: so much more may be moved after the next step, which
-  /// then takes up to half a second longer.
+  /// Called within a prompt, after work that took `seconds`; moves the next pieces, or nothing, so
+  /// that the prompt takes at most an eighth longer. Begins only if besides what is moved there is
+  /// memory for `planned_bytes`, of which the prompt may not have touched any yet.
+  void during_prompt(double seconds, size_t planned_bytes);
+  /// Called after a prompt that took `seconds` and did not call during_prompt(): so much more may
+  /// be moved after the next step, which then takes up to half a second longer.
   void after_prompt(double seconds);
-  /// Called after a decode step that took `seconds`; moves the next piece, or nothing. No step
-  /// waits for the whole move, and until it is done steps are slowed by at most an eighth. Other
-  /// threads may read the weights meanwhile. May be called from any thread.
+  /// Called after a decode step that took `seconds`; moves the next pieces, or nothing. Until all
+  /// is done steps are slowed by at most an eighth; but if all the rest takes no longer than a few
+  /// steps, it is done at once.
+  /// All may be called from any thread, and other threads may read the weights meanwhile.
   void after_step(double seconds);
 
   size_t moved_bytes() const { return moved_bytes_; }
@@ -39,7 +44,7 @@ class WeightPages {
     int part;
     size_t begin, end;
   };
-  /// What is to be moved; the last one first.
+  /// What is to be moved; the last one first. Experts come after what every token reads.
   struct Moves {
     std::vector<const GgufTensor*> arranged;  // by the backend
     std::vector<Run> runs;                    // of all other weights
@@ -48,10 +53,14 @@ class WeightPages {
     size_t bytes() const;
   };
   Moves all_moves() const;
-  /// Those that are worth it and leave enough memory free.
-  Moves worth_moving() const;
+  /// Those that are worth it and leave enough memory free, of which `planned_bytes` are spoken for.
+  Moves worth_moving(size_t planned_bytes) const;
+  void begin(Moves moves);
   /// Memory for what the backend arranges. Returns false if there is none.
   bool reserve();
+  /// Moves pieces for `seconds` more, or all if that takes at most `seconds_at_once`.
+  void spend(double seconds, double seconds_at_once);
+  size_t bytes_left() const;
   bool move_piece();
   bool arrange_piece();
 
@@ -63,7 +72,8 @@ class WeightPages {
   bool begun_ = false;
   Moves left_;
   size_t arranged_bytes_left_ = 0;  // of left_.arranged's next, if a part of it is done
-  double credit_ = 0;  // seconds that may be spent on moving
+  double credit_ = 0;               // seconds that may be spent on moving
+  double moving_seconds_ = 0;       // that were spent
 };
 
 }  // namespace snapkv

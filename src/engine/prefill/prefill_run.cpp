@@ -77,8 +77,11 @@ bool PrefillRun::step() {
   n_done_ = end;
   if (n_done_ == n_computed_) backend_.synchronize();  // before the time is taken
   const double packing = linear_.take_pack_seconds();
+  const double seconds = timer.lap();
   times_.pack += packing;
-  times_.layers += timer.lap() - packing;
+  times_.layers += seconds - packing;
+  move_weights(seconds);
+  times_.pack += timer.lap();
   report();
   if (n_done_ < n_computed_) return false;
   end_layer();
@@ -105,6 +108,9 @@ double PrefillRun::fraction() const {
 void PrefillRun::commit() {
   for (const auto& segment : segments_) segment->prepare_commit();
   for (const auto& segment : segments_) segment->commit(times_);
+  if (first_.parts.weight_pages != nullptr && plan_.releases_weights) {
+    first_.parts.weight_pages->after_prompt(times_.total());
+  }
 }
 
 void PrefillRun::begin() {
@@ -129,6 +135,12 @@ void PrefillRun::begin_layer() {
   for (const auto& segment : segments_) segment->begin_layer(il_);
   buffers_.ensure(backend_, architecture_.activations(), chunk_, linear_.input_dtype());
   times_.layers += timer.lap();
+}
+
+void PrefillRun::move_weights(double seconds) {
+  // a prompt that drops weights after use keeps the memory small; moved ones would stay
+  if (first_.parts.weight_pages == nullptr || plan_.releases_weights) return;
+  first_.parts.weight_pages->during_prompt(seconds, plan_.planned_bytes);
 }
 
 /// Takes the layer's weights out of this process's resident memory; the system still caches the

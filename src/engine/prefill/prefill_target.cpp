@@ -256,9 +256,7 @@ void PrefillTarget::commit(LogitRows logits, const PrefillTimes& times, const Pr
   times.add_to(stats);
   stats.score_seconds += score_seconds_;
   stats.gather_seconds += gather_seconds_;
-  const double seconds = times.total() + score_seconds_ + gather_seconds_;
-  stats.prefill_seconds += seconds;
-  if (session_.parts.weight_pages != nullptr) session_.parts.weight_pages->after_prompt(seconds);
+  stats.prefill_seconds += times.total() + score_seconds_ + gather_seconds_;
   // with several targets the first one's meter has the scratch layer; each would have needed it
   session_.meter.peak = std::max(session_.meter.peak, session_.meter.now + scratch_bytes);
   session_.update_memory_stats();

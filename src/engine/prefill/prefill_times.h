@@ -8,7 +8,7 @@
 namespace snapkv {
 
 struct PrefillTimes {
-  double pack = 0;       // packing weights for products of many rows
+  double pack = 0;       // packing weights for products of many rows, moving them to huge pages
   double layers = 0;     // computing layers and logits, attention and observers included
   double attention = 0;  // storing keys and values, attending to them
   double observe = 0;    // observers: policies that look at every query, and the probe
