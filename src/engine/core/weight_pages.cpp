@@ -18,8 +18,6 @@ namespace {
 constexpr size_t kPieceBytes = size_t{16} << 20;
 /// The share of a prompt's time, or of a decode step's, that may be spent on moving weights.
 constexpr double kShare = 1.0 / 8;
-/// Seconds that may be spent at once after a prompt.
-constexpr double kMostCredit = 0.5;
 /// All that is left is moved at once if that takes no longer than this many decode steps, each of
 /// which is then about a quarter faster.
 constexpr double kStepsAtOnce = 16;
@@ -168,12 +166,6 @@ void WeightPages::during_prompt(double seconds, size_t planned_bytes) {
     begin(std::move(moves));
   }
   spend(kShare * seconds, 0);
-}
-
-void WeightPages::after_prompt(double seconds) {
-  if (done_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(mutex_);
-  credit_ = std::max(credit_, std::min(credit_ + kShare * seconds, kMostCredit));
 }
 
 void WeightPages::after_step(double seconds) {

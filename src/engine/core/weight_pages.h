@@ -22,17 +22,14 @@ class WeightPages {
   /// Error{kDoesNotFit} if there is no memory.
   WeightPages(GgufFile& file, ArrangedWeights* arranged, WeightMemory wanted);
 
-  /// Called within a prompt, after work that took `seconds`; moves the next pieces, or nothing, so
-  /// that the prompt takes at most an eighth longer. Begins only if besides what is moved there is
-  /// memory for `planned_bytes`, of which the prompt may not have touched any yet.
+  /// Called within a prompt, or at its end, after work that took `seconds`; moves the next pieces,
+  /// or nothing, so that the prompt takes at most an eighth longer. Begins only if besides what is
+  /// moved there is memory for `planned_bytes`, of which the prompt may not have touched any yet.
   void during_prompt(double seconds, size_t planned_bytes);
-  /// Called after a prompt that took `seconds` and did not call during_prompt(): so much more may
-  /// be moved after the next step, which then takes up to half a second longer.
-  void after_prompt(double seconds);
   /// Called after a decode step that took `seconds`; moves the next pieces, or nothing. Until all
   /// is done steps are slowed by at most an eighth; but if all the rest takes no longer than a few
   /// steps, it is done at once.
-  /// All may be called from any thread, and other threads may read the weights meanwhile.
+  /// Both may be called from any thread, and other threads may read the weights meanwhile.
   void after_step(double seconds);
 
   size_t moved_bytes() const { return moved_bytes_; }

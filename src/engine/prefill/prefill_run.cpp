@@ -80,8 +80,8 @@ bool PrefillRun::step() {
   const double seconds = timer.lap();
   times_.pack += packing;
   times_.layers += seconds - packing;
-  move_weights(seconds);
-  times_.pack += timer.lap();
+  // a prompt that drops weights after use keeps the memory small: moved ones would stay
+  if (!plan_.releases_weights) move_weights(seconds, plan_.planned_bytes);
   report();
   if (n_done_ < n_computed_) return false;
   end_layer();
@@ -107,10 +107,12 @@ double PrefillRun::fraction() const {
 
 void PrefillRun::commit() {
   for (const auto& segment : segments_) segment->prepare_commit();
-  for (const auto& segment : segments_) segment->commit(times_);
-  if (first_.parts.weight_pages != nullptr && plan_.releases_weights) {
-    first_.parts.weight_pages->after_prompt(times_.total());
+  if (plan_.releases_weights) {
+    hidden_ = {};
+    buffers_ = {};
+    move_weights(times_.total(), 0);
   }
+  for (const auto& segment : segments_) segment->commit(times_);
 }
 
 void PrefillRun::begin() {
@@ -137,10 +139,11 @@ void PrefillRun::begin_layer() {
   times_.layers += timer.lap();
 }
 
-void PrefillRun::move_weights(double seconds) {
-  // a prompt that drops weights after use keeps the memory small; moved ones would stay
-  if (first_.parts.weight_pages == nullptr || plan_.releases_weights) return;
-  first_.parts.weight_pages->during_prompt(seconds, plan_.planned_bytes);
+void PrefillRun::move_weights(double seconds, size_t planned_bytes) {
+  if (first_.parts.weight_pages == nullptr) return;
+  Timer timer;
+  first_.parts.weight_pages->during_prompt(seconds, planned_bytes);
+  times_.pack += timer.lap();
 }
 
 /// Takes the layer's weights out of this process's resident memory; the system still caches the

@@ -33,8 +33,8 @@ class PrefillRun {
   void run_chunk(int64_t begin, int64_t end);
   void end_layer();
   void release_layer();
-  /// After a chunk that took `seconds`.
-  void move_weights(double seconds);
+  /// After work that took `seconds`; `planned_bytes` of memory may not have been touched yet.
+  void move_weights(double seconds, size_t planned_bytes);
   /// More of the logits; false while there are some left for another step.
   bool compute_logits();
   /// Those of tokens [n_out_, n_out_ + rows) of the segment's last n_logits.
