@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // snapkv bench: the tests that its lists make, the fields and values of its four formats, the check
 // before timing, and exit codes; also bench/compare_llama.sh with `snapkv bench` in place of
-// llama-bench.
+// llama-bench, and bench/compare_engines.py.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -318,6 +319,55 @@ TEST(CompareLlamaTest, PrintsRatiosOfAnyLlamaBench) {
   };
   EXPECT_EQ(n_ratios(table[2]), 2) << table[2];
   EXPECT_EQ(n_ratios(table[4]), 0) << "llama-bench did not run that depth: " << table[4];
+}
+
+// llama.cpp's lines are those of its llama-completion.
+TEST(CompareEnginesTest, PrintsALineForEachRun) {
+  const std::string folder = make_folder();
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "one two three ";
+  std::ofstream(folder + "/text") << text;
+  std::ofstream(folder + "/llama")
+      << "echo 'load time = 250.00 ms' >&2\n"
+         "echo 'prompt eval time = 100 ms / 40 tokens ( 2.5 ms per token, 400.00 tokens per "
+         "second)' >&2\n"
+         "echo 'eval time = 70 ms / 7 runs ( 10 ms per token, 100.50 tokens per second)' >&2\n"
+         "grep -q 'one two' \"$4\"\n";  // -m MODEL -f PROMPT
+  const std::string command =
+      "cd " + folder + " && python3 '" SNAPKV_SOURCE_DIR "/bench/compare_engines.py' '" +
+      needle_model() +
+      "' text --tokens 40 --generate 4 --threads 1 --engines snapkv,snapkv-1024,llama "
+      "--snapkv '" SNAPKV_BINARY "' --llama 'sh llama' >runs 2>log";
+  ASSERT_EQ(std::system(command.c_str()), 0) << read_file(folder + "/log");
+  const std::vector<std::string> runs = lines(read_file(folder + "/runs"));
+  ASSERT_EQ(runs.size(), 3u);
+  for (const size_t i : {0, 1}) {
+    const Json run = Json::parse(runs[i]);
+    EXPECT_EQ(run["engine"], i == 0 ? "snapkv" : "snapkv-1024");
+    EXPECT_EQ(run["n_prompt"], 40);
+    for (const char* figure : {"prompt_tok_s", "answer_tok_s", "peak_mib"}) {
+      EXPECT_GT(run[figure], 0.0) << figure;
+    }
+  }
+  const Json llama = Json::parse(runs[2]);
+  EXPECT_EQ(llama["load_s"], 0.25);
+  EXPECT_EQ(llama["prompt_tok_s"], 400.0);
+  EXPECT_EQ(llama["answer_tok_s"], 100.5);
+}
+
+TEST(CompareEnginesTest, RefusesUnknownEnginesAndShortTexts) {
+  const std::string folder = make_folder();
+  std::ofstream(folder + "/text") << "one two three";
+  const auto run_script = [&](const std::string& options) {
+    const std::string command =
+        "cd " + folder + " && python3 '" SNAPKV_SOURCE_DIR "/bench/compare_engines.py' '" +
+        needle_model() + "' text --snapkv '" SNAPKV_BINARY "' " + options + " >runs 2>log";
+    EXPECT_NE(std::system(command.c_str()), 0) << options;
+    return read_file(folder + "/log");
+  };
+  EXPECT_NE(run_script("--engines vllm").find("--engines vllm: expected some of snapkv,"),
+            std::string::npos);
+  EXPECT_NE(run_script("--tokens 4000").find("4000 are wanted"), std::string::npos);
 }
 
 }  // namespace bench_command_tests
