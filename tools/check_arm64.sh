@@ -53,6 +53,7 @@ cmake --build build/arm64 --parallel "${JOBS:-$(nproc)}" --target $programs
 # have memory of their own.
 never='_NOT_BUILT|Death|Signals|SharedProductTest|RandomModelHasTheSameBytes|BytesDoNotDependOnThreads'
 never="$never|OpTest.*project_(cpu|packed)|MemoryPromise|ControlGroup"
+export OMP_WAIT_POLICY=passive  # else threads that wait take the processor from the others
 run_tests() {  # run_tests NEVER [TEST-REGEX]
   ctest --test-dir build/arm64 --parallel "$(nproc)" --output-on-failure --timeout 900 \
     --exclude-regex "$1" ${2:+--tests-regex "$2"}
