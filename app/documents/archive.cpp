@@ -121,4 +121,10 @@ void read_xml(const std::string& xml, const std::string& where,
   if (state != 0) fail(ErrorCode::kUsage, "{}: damaged XML", where);
 }
 
+void read_xml_part(Archive& archive, const std::string& file,
+                   const std::function<void(const XmlEvent&)>& visit) {
+  const std::string where = archive.name() + ": " + file + " in it";
+  read_xml(archive.read(file), where, visit);
+}
+
 }  // namespace snapkv::documents

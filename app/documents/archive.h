@@ -56,4 +56,8 @@ struct XmlEvent {
 void read_xml(const std::string& xml, const std::string& where,
               const std::function<void(const XmlEvent&)>& visit);
 
+/// The same for a file of an archive.
+void read_xml_part(Archive& archive, const std::string& file,
+                   const std::function<void(const XmlEvent&)>& visit);
+
 }  // namespace snapkv::documents

@@ -4,128 +4,21 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "documents/archive.h"
 #include "documents/html.h"
-#include "documents/text_builder.h"
+#include "documents/word.h"
 
 namespace snapkv::documents {
 namespace {
 
 using Type = XmlEvent::Type;
-
-std::string read_part(Archive& archive, const std::string& file,
-                      const std::function<void(const XmlEvent&)>& visit) {
-  const std::string where = fmt::format("{}: {} in it", archive.name(), file);
-  read_xml(archive.read(file), where, visit);
-  return where;
-}
-
-// --- Word ---
-
-/// A foot- or endnote: the name of its element, and its id.
-using NoteKey = std::pair<std::string, std::string>;
-
-/// The paragraphs of word/document.xml: <w:p> of runs with <w:t>, in tables in cells of rows. Where
-/// a note belongs stands its number: "[1]".
-class WordText {
- public:
-  void visit(const XmlEvent& event) {
-    if (event.type == Type::begin) begin(event);
-    if (event.type == Type::end) end(event.name);
-    if (event.type == Type::text && n_text_ > 0 && is_shown()) text_.add_as_is(event.text);
-  }
-  std::string take() { return text_.take(); }
-  /// In the order of their numbers.
-  const std::vector<NoteKey>& notes() const { return notes_; }
-
- private:
-  /// Properties, and what repeats the text for programs that know less.
-  static bool is_skipped(std::string_view name) { return name == "pPr" || name == "Fallback"; }
-  bool is_shown() const { return n_skipped_ == 0 && !is_hidden_; }
-  void begin(const XmlEvent& event) {
-    const std::string_view name = event.name;
-    if (name == "t") ++n_text_;
-    if (is_skipped(name)) ++n_skipped_;
-    if (name == "tc") ++n_cells_;
-    if (name == "r") is_hidden_ = false;
-    if (name == "vanish" && n_skipped_ == 0) {
-      const std::string value = event.attribute("val").value_or("1");
-      is_hidden_ = value != "0" && value != "false" && value != "off";
-    }
-    if ((name == "footnoteReference" || name == "endnoteReference") && is_shown()) {
-      const std::string_view kind = name.substr(0, name.find('R'));
-      const NoteKey key(kind, event.attribute("id").value_or(""));
-      const auto [number, is_new] = numbers_.emplace(key, notes_.size() + 1);
-      if (is_new) notes_.push_back(key);  // each once, so that the text stays as short as the file
-      text_.add_as_is(fmt::format("[{}]", number->second));
-    }
-  }
-  void end(std::string_view name) {
-    if (name == "t") --n_text_;
-    if (is_skipped(name)) --n_skipped_;
-    if (name == "r") is_hidden_ = false;
-    if (!is_shown()) return;
-    if (name == "tab") text_.add_as_is("\t");
-    if (name == "br" || name == "cr") text_.end_line(1);
-    if (name == "noBreakHyphen") text_.add_as_is("-");
-    if (name == "p" && n_cells_ == 0) text_.end_line(2);
-    if (name == "p" && n_cells_ > 0) text_.add(" ");
-    if (name == "tr") text_.end_line(1);
-    if (name == "tbl") text_.end_line(2);
-    if (name != "tc") return;
-    --n_cells_;
-    text_.end_cell();
-  }
-
-  TextBuilder text_;
-  std::vector<NoteKey> notes_;
-  std::map<NoteKey, size_t> numbers_;
-  int n_text_ = 0, n_skipped_ = 0, n_cells_ = 0;
-  bool is_hidden_ = false;  // the run is
-};
-
-/// The texts of the notes in a part of the archive, "word/footnotes.xml".
-void read_notes(Archive& archive, const std::string& file, std::map<NoteKey, std::string>& notes) {
-  WordText text;
-  NoteKey key;
-  read_part(archive, file, [&](const XmlEvent& event) {
-    const bool is_note = event.name == "footnote" || event.name == "endnote";
-    if (event.type == Type::begin && is_note) {
-      key = {std::string(event.name), event.attribute("id").value_or("")};
-      text = WordText();
-    }
-    text.visit(event);
-    if (event.type == Type::end && is_note) notes[key] = text.take();
-  });
-}
-
-std::string word_text(Archive& archive, const std::string& file) {
-  WordText body;
-  read_part(archive, file, [&](const XmlEvent& event) { body.visit(event); });
-  std::string text = body.take();
-  if (body.notes().empty()) return text;
-  std::map<NoteKey, std::string> notes;
-  for (const std::string& part : archive.files()) {
-    const bool has_notes = part.starts_with("word/footnotes") || part.starts_with("word/endnotes");
-    if (has_notes && part.ends_with(".xml")) read_notes(archive, part, notes);
-  }
-  for (size_t i = 0; i < body.notes().size(); ++i) {
-    const std::string& note = notes[body.notes()[i]];
-    if (!note.empty()) text += fmt::format("\n[{}] {}", i + 1, note);
-  }
-  return text;
-}
-
-// --- EPUB ---
 
 /// A path in an archive as `href` of a file in `folder` means it: %20 is a blank, ../ goes up.
 std::string resolve(const std::string& folder, const std::string& href) {
@@ -159,7 +52,7 @@ std::string resolve(const std::string& folder, const std::string& href) {
 /// The book's list of files, which META-INF/container.xml names.
 std::string package_path(Archive& archive) {
   std::string path;
-  read_part(archive, "META-INF/container.xml", [&](const XmlEvent& event) {
+  read_xml_part(archive, "META-INF/container.xml", [&](const XmlEvent& event) {
     if (event.type != Type::begin || event.name != "rootfile" || !path.empty()) return;
     path = event.attribute("full-path").value_or("");
   });
@@ -176,7 +69,7 @@ std::vector<std::string> chapters(Archive& archive) {
   const std::string folder = package.substr(0, package.find_last_of('/') + 1);
   std::map<std::string, std::string> files;  // by their ids
   std::vector<std::string> order;
-  read_part(archive, package, [&](const XmlEvent& event) {
+  read_xml_part(archive, package, [&](const XmlEvent& event) {
     if (event.type != Type::begin) return;
     if (event.name == "item") {
       files[event.attribute("id").value_or("")] =
@@ -202,7 +95,7 @@ std::vector<std::string> chapters(Archive& archive) {
 std::set<std::string> locked_files(Archive& archive) {
   std::set<std::string> locked;
   if (!archive.has("META-INF/encryption.xml")) return locked;
-  read_part(archive, "META-INF/encryption.xml", [&](const XmlEvent& event) {
+  read_xml_part(archive, "META-INF/encryption.xml", [&](const XmlEvent& event) {
     if (event.type != Type::begin || event.name != "CipherReference") return;
     locked.insert(resolve("", event.attribute("URI").value_or("")));
   });
@@ -233,7 +126,7 @@ std::string archive_text(std::string_view bytes, const std::string& name,
   const char* what = "a zip archive";
   for (const std::string& file : archive.files()) {
     if (file.starts_with("word/document") && file.ends_with(".xml")) {
-      return word_text(archive, file);
+      return word_text(archive, file, limits);
     }
     if (file == "xl/workbook.xml") what = "an Excel workbook (save the sheet as CSV)";
     if (file == "ppt/presentation.xml") what = "a PowerPoint presentation (save it as PDF)";

@@ -2,6 +2,7 @@
 // The text of every kind of document, and what is refused.
 #include "documents/document_reader.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -129,6 +130,144 @@ TEST(DocumentReader, WordDocumentsHaveTheirNotesAtTheEnd) {
            {"word/endnotes.xml", "<w:endnotes xmlns:w=\"urn:w\">" +
                                      note("endnote", 2, "As of May.") + "</w:endnotes>"}})),
       "The price[1] is 300[2][2].soft\n\n[1] As of May.\n\n[2] Without tax.\n");
+}
+
+/// A Word document of paragraphs, whose lists are in `numbering` and whose styles in `styles`.
+std::string make_numbered(const std::string& paragraphs, const std::string& numbering,
+                          const std::string& styles = "") {
+  const auto part = [](const char* name, const std::string& content) {
+    return fmt::format("<w:{0} xmlns:w=\"urn:w\" xmlns:mc=\"urn:mc\">{1}</w:{0}>", name, content);
+  };
+  return test::make_zip({{"word/document.xml", part("document", paragraphs)},
+                         {"word/numbering.xml", part("numbering", numbering)},
+                         {"word/styles.xml", part("styles", styles)}});
+}
+
+std::string word_level(int level, const char* format, const char* text,
+                       const std::string& more = "<w:start w:val=\"1\"/>") {
+  return fmt::format(
+      "<w:lvl w:ilvl=\"{}\">{}<w:numFmt w:val=\"{}\"/><w:lvlText w:val=\"{}\"/></w:lvl>", level,
+      more, format, text);
+}
+
+std::string word_layout(int id, const std::string& levels) {
+  return fmt::format("<w:abstractNum w:abstractNumId=\"{}\">{}</w:abstractNum>", id, levels);
+}
+
+std::string word_list(int id, int layout, const std::string& changes = "") {
+  return fmt::format("<w:num w:numId=\"{}\"><w:abstractNumId w:val=\"{}\"/>{}</w:num>", id, layout,
+                     changes);
+}
+
+/// A paragraph of list `id`.
+std::string word_item(int id, int level, const std::string& text, const char* more = "") {
+  return fmt::format(
+      "<w:p><w:pPr><w:numPr><w:ilvl w:val=\"{}\"/><w:numId w:val=\"{}\"/></w:numPr>{}</w:pPr>"
+      "<w:r><w:t>{}</w:t></w:r></w:p>",
+      level, id, more, text);
+}
+
+std::string word_paragraph(const char* style, const char* text) {
+  return fmt::format("<w:p><w:pPr><w:pStyle w:val=\"{}\"/></w:pPr><w:r><w:t>{}</w:t></w:r></w:p>",
+                     style, text);
+}
+
+TEST(DocumentReader, WordListsHaveTheirNumbers) {
+  const std::string numbering =
+      word_layout(7, word_level(0, "decimal", "%1.") + word_level(1, "lowerLetter", "%2)") +
+                         word_level(2, "upperRoman", "%1.%2.%3")) +
+      word_layout(8, word_level(0, "bullet", "\xef\x82\xb7")) + word_list(1, 7) + word_list(2, 8);
+  EXPECT_EQ(text_of(make_numbered(
+                word_item(1, 0, "one") + word_item(1, 1, "a") + word_item(1, 1, "b") +
+                    word_item(1, 2, "deep") + "<w:p><w:r><w:t>between</w:t></w:r></w:p>" +
+                    word_item(1, 0, "two") + word_item(1, 1, "anew") + word_item(2, 0, "dot") +
+                    word_item(1, 0, "", "<w:rPr><w:del/></w:rPr>") + word_item(1, 0, "") +
+                    word_item(1, 0, "four") + word_item(0, 0, "none"),
+                numbering)),
+            "1. one\n\na) a\n\nb) b\n\n1.b.I deep\n\nbetween\n\n2. two\n\na) anew\n\n- dot\n\n"
+            "4. four\n\nnone\n");
+}
+
+TEST(DocumentReader, WordListsBeginAndBeginAnewWhereTheySay) {
+  const std::string start3 = "<w:start w:val=\"3\"/>";
+  const std::string go_on = "<w:start w:val=\"1\"/><w:lvlRestart w:val=\"0\"/>";
+  const std::string legal = "<w:start w:val=\"1\"/><w:isLgl/>";
+  const std::string numbering =
+      word_layout(1, word_level(0, "upperRoman", "%1.", start3) +
+                         word_level(1, "decimal", "%2)", go_on) +
+                         word_level(2, "decimal", "%1-%3", legal)) +
+      word_list(1, 1) + word_list(2, 1) +
+      word_list(3, 1,
+                "<w:lvlOverride w:ilvl=\"0\"><w:startOverride w:val=\"27\"/>" +
+                    word_level(0, "upperLetter", "%1:") + "</w:lvlOverride>");
+  EXPECT_EQ(
+      text_of(make_numbered(word_item(1, 0, "x") + word_item(1, 1, "x") + word_item(1, 2, "x") +
+                                word_item(2, 0, "the same numbers go on") + word_item(2, 1, "on") +
+                                word_item(3, 0, "x") + word_item(3, 0, "x") + word_item(1, 0, "x"),
+                            numbering)),
+      "III. x\n\n1) x\n\n3-1 x\n\nIV. the same numbers go on\n\n2) on\n\nAA: x\n\nBB: x\n\n"
+      "XXIX. x\n");
+}
+
+TEST(DocumentReader, WordStylesBringNumbers) {
+  const std::string numbering =
+      word_layout(
+          1,
+          word_level(0, "decimal", "%1", "<w:start w:val=\"1\"/><w:pStyle w:val=\"H1\"/>") +
+              word_level(1, "decimal", "%1.%2", "<w:start w:val=\"1\"/><w:pStyle w:val=\"H2\"/>")) +
+      word_layout(2, "<w:numStyleLink w:val=\"Steps\"/>") +
+      word_layout(3, "<w:styleLink w:val=\"Steps\"/>" + word_level(0, "ordinal", "Step %1:",
+                                                                   "<w:start w:val=\"2\"/>"
+                                                                   "<w:suff w:val=\"nothing\"/>")) +
+      word_layout(4,
+                  "<w:lvl w:ilvl=\"0\"><w:start w:val=\"8\"/><mc:AlternateContent><mc:Choice>"
+                  "<w:numFmt w:val=\"custom\" w:format=\"001, 002, 003, ...\"/></mc:Choice>"
+                  "<mc:Fallback><w:numFmt w:val=\"decimal\"/></mc:Fallback>"
+                  "</mc:AlternateContent><w:lvlText w:val=\"%1\"/></w:lvl>") +
+      word_list(1, 1) + word_list(2, 2) + word_list(4, 4);
+  const auto style = [](const char* id, const char* content, const char* more = "") {
+    return fmt::format("<w:style w:type=\"paragraph\" w:styleId=\"{}\"{}>{}</w:style>", id, more,
+                       content);
+  };
+  const std::string styles =
+      style("Plain", "", " w:default=\"1\"") +
+      style("H1", "<w:pPr><w:numPr><w:numId w:val=\"1\"/></w:numPr></w:pPr>") +
+      style("H2", "<w:basedOn w:val=\"H1\"/>") + style("H2b", "<w:basedOn w:val=\"H2\"/>") +
+      style("Loop", "<w:basedOn w:val=\"Loop\"/>");
+  EXPECT_EQ(
+      text_of(make_numbered(word_paragraph("H1", "First") + word_paragraph("H2", "Part") +
+                                word_paragraph("H2b", "Part") + word_paragraph("Plain", "text") +
+                                word_paragraph("Loop", "text") + word_item(2, 0, " go") +
+                                word_item(2, 0, " on") + word_item(4, 0, "zeros") +
+                                word_paragraph("H1", "Second"),
+                            numbering, styles)),
+      "1 First\n\n1.1 Part\n\n1.2 Part\n\ntext\n\ntext\n\nStep 2nd: go\n\nStep 3rd: on\n\n"
+      "008 zeros\n\n2 Second\n");
+}
+
+TEST(DocumentReader, NumbersOfWordListsHaveBounds) {
+  ReadLimits limits;
+  limits.most_text_bytes = 200'000;
+  std::string long_text;
+  for (int i = 0; i < 500; ++i) long_text += "%1";
+  const std::string numbering =
+      word_layout(1, word_level(0, "upperRoman", long_text.c_str(), "<w:start w:val=\"3888\"/>")) +
+      word_list(1, 1);
+  std::string items;
+  for (int i = 0; i < 100; ++i) items += word_item(1, 0, "x");
+  test::expect_error(ErrorCode::kUsage, {"a.docx", "more than 200000 bytes of text"},
+                     [&] { document_text(make_numbered(items, numbering), "a.docx", limits); });
+  long_text.append(100, 'x');
+  test::expect_error(ErrorCode::kUsage, {"a.docx: word/numbering.xml", "1100 bytes"}, [&] {
+    text_of(make_numbered("", word_layout(1, word_level(0, "decimal", long_text.c_str()))),
+            "a.docx");
+  });
+  // as large as a number can be, below an overflow
+  const std::string most =
+      word_layout(1, word_level(0, "lowerRoman", "%1", "<w:start w:val=\"2147483647\"/>")) +
+      word_list(1, 1);
+  EXPECT_EQ(text_of(make_numbered(word_item(1, 0, "x") + word_item(1, 0, "y"), most)),
+            "2147483647 x\n\n2147483648 y\n");
 }
 
 TEST(DocumentReader, BooksAreTheirChaptersInOrder) {
