@@ -13,10 +13,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "base/timer.h"
 #include "base/utf8.h"
+#include "documents/pdf_tables.h"
 
 extern "C" char** environ;
 
@@ -50,23 +53,26 @@ void fill(int fd, std::string_view bytes, const std::string& name) {
     if (n < 0) fail(ErrorCode::kRuntime, "{}: can't copy the PDF: {}", name, std::strerror(errno));
     bytes.remove_prefix(static_cast<size_t>(n));
   }
-  lseek(fd, 0, SEEK_SET);
 }
 
 /// pdftotext with `input` as its standard input, and `output` as its standard output.
 class PdfToText {
  public:
-  PdfToText(int input, int output, const std::string& name, const ReadLimits& limits) {
+  PdfToText(int input, int output, bool keeps_layout, const std::string& name,
+            const ReadLimits& limits) {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    std::string words[] = {"pdftotext", "-q", "-enc", "UTF-8", "-eol", "unix", "/dev/stdin", "-"};
-    char* arguments[std::size(words) + 1] = {};
-    std::transform(std::begin(words), std::end(words), arguments,
-                   [](std::string& word) { return word.data(); });
-    const int error = posix_spawnp(&pid_, "pdftotext", &actions, nullptr, arguments, environ);
+    std::vector<std::string> words = {"pdftotext", "-q", "-enc", "UTF-8", "-eol", "unix"};
+    if (keeps_layout) words.emplace_back("-layout");
+    words.insert(words.end(), {"/dev/stdin", "-"});
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const int error =
+        posix_spawnp(&pid_, "pdftotext", &actions, nullptr, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error == ENOENT) {
       fail(ErrorCode::kRuntime,
@@ -205,29 +211,70 @@ PagedText tidied(std::string_view text) {
   return document;
 }
 
-}  // namespace
-
-PagedText pdf_text(std::string_view bytes, const std::string& name, const ReadLimits& limits) {
-  const Descriptor file(memfd_create("snapkv-pdf", MFD_CLOEXEC), name);
-  fill(file.fd(), bytes, name);
+/// What pdftotext prints of the PDF in `file`, whose bytes these are.
+std::string run_pdftotext(int file, std::string_view bytes, bool keeps_layout,
+                          const std::string& name, const ReadLimits& limits) {
   int ends[2] = {-1, -1};
   if (pipe2(ends, O_CLOEXEC) != 0) {
     fail(ErrorCode::kRuntime, "{}: can't read the PDF: {}", name, std::strerror(errno));
   }
   const Descriptor output(ends[0], name);
   Descriptor input(ends[1], name);
-  PdfToText process(file.fd(), input.fd(), name, limits);
+  lseek(file, 0, SEEK_SET);
+  PdfToText process(file, input.fd(), keeps_layout, name, limits);
   input.close_now();  // its end is the process's
-  const std::string text = read_output(output.fd(), name, limits);
+  std::string text = read_output(output.fd(), name, limits);
   check_end(process.wait_for_end(), bytes, name, limits);
+  if (!utf8::is_valid(text))
+    fail(ErrorCode::kUsage, "{}: pdftotext's text is not valid UTF-8", name);
+  return text;
+}
+
+/// The pages, each without the form feed at its end.
+std::vector<std::string_view> split_pages(std::string_view text) {
+  std::vector<std::string_view> pages;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\f', at), text.size());
+    pages.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return pages;
+}
+
+/// The text in reading order, but that of pages with tables from `laid_out`.
+std::string join_pages(std::string_view text, std::string_view laid_out, const std::string& name) {
+  const std::vector<std::string_view> pages = split_pages(text), others = split_pages(laid_out);
+  if (pages.size() != others.size()) {
+    fail(ErrorCode::kRuntime, "{}: pdftotext finds {} pages in the PDF, and {} with -layout", name,
+         pages.size(), others.size());
+  }
+  std::string joined;
+  for (size_t i = 0; i < pages.size(); ++i) {
+    std::optional<std::string> with_tables;
+    if (may_have_table(pages[i])) with_tables = page_with_tables(others[i]);
+    joined += with_tables ? *with_tables : pages[i];
+    joined += '\f';
+  }
+  return joined;
+}
+
+}  // namespace
+
+PagedText pdf_text(std::string_view bytes, const std::string& name, const ReadLimits& limits) {
+  const Descriptor file(memfd_create("snapkv-pdf", MFD_CLOEXEC), name);
+  fill(file.fd(), bytes, name);
+  std::string text = run_pdftotext(file.fd(), bytes, /*keeps_layout=*/false, name, limits);
   if (text.find_first_not_of(" \t\r\n\f") == std::string::npos) {
     const auto n_pages = std::count(text.begin(), text.end(), '\f');
     fail(ErrorCode::kUsage,
          "{}: a PDF of {} page{} without text, a scanned one perhaps; ocrmypdf adds the text", name,
          n_pages, n_pages == 1 ? "" : "s");
   }
-  if (!utf8::is_valid(text))
-    fail(ErrorCode::kUsage, "{}: pdftotext's text is not valid UTF-8", name);
+  const std::vector<std::string_view> pages = split_pages(text);
+  if (std::any_of(pages.begin(), pages.end(), may_have_table)) {
+    text = join_pages(text, run_pdftotext(file.fd(), bytes, /*keeps_layout=*/true, name, limits),
+                      name);
+  }
   return tidied(text);
 }
 

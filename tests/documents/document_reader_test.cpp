@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "documents/pdf_tables.h"
 #include "documents/sample_documents.h"
 #include "tests/support/expect_error.h"
 
@@ -289,6 +290,78 @@ TEST(DocumentReader, PdfsAreTheirText) {
   });
   test::expect_error(ErrorCode::kUsage, {"broken.pdf: a damaged PDF"},
                      [] { text_of("%PDF-1.4\nnothing\n", "broken.pdf"); });
+}
+
+TEST(DocumentReader, TablesOfPdfsKeepTheirRows) {
+  std::vector<test::PlacedText> bill = {{50, 0, "A bill for some things."}};
+  const std::vector<std::vector<std::string>> rows = {{"Item", "Number", "Price", "Total"},
+                                                      {"Blue widget", "12", "3.50", "42.00"},
+                                                      {"Red widget", "3", "", "30.00"},
+                                                      {"Shipping", "", "", "8.90"}};
+  for (size_t row = 0; row < rows.size(); ++row) {
+    for (size_t i = 0; i < rows[row].size(); ++i) {
+      const int x = 50 + 120 * static_cast<int>(i), y = 40 + 20 * static_cast<int>(row);
+      if (!rows[row][i].empty()) bill.push_back({x, y, rows[row][i]});
+    }
+  }
+  bill.push_back({50, 150, "It is to be paid in thirty days."});
+  const PagedText text =
+      paged_document_text(test::make_placed_pdf({{{50, 0, "One."}}, bill}), "bill.pdf");
+  EXPECT_EQ(text.text,
+            "One.\n\nA bill for some things.\n\nItem\tNumber\tPrice\tTotal\n"
+            "Blue widget\t12\t3.50\t42.00\nRed widget\t3\t\t30.00\nShipping\t\t\t8.90\n\n"
+            "It is to be paid in thirty days.\n");
+  EXPECT_EQ(text.pages, (std::vector<size_t>{0, 6}));
+}
+
+TEST(DocumentReader, ColumnsOfPdfsAreReadOneAfterTheOther) {
+  std::vector<test::PlacedText> paper;
+  for (int i = 0; i < 12; ++i) {
+    paper.push_back({50, 14 * i, fmt::format("left column, its line {:02} of all", i)});
+    paper.push_back({320, 14 * i, fmt::format("right column, its line {:02} of all", i)});
+  }
+  for (int i = 0; i < 3; ++i) {  // a small table in a column
+    for (int j = 0; j < 3; ++j)
+      paper.push_back({50 + 60 * j, 200 + 30 * i, fmt::format("{}", i * j)});
+  }
+  const std::string text = text_of(test::make_placed_pdf({paper}));
+  EXPECT_LT(text.find("left column, its line 11"), text.find("right column, its line 00")) << text;
+}
+
+TEST(PdfTables, FindsWhatIsLeftOfTables) {
+  EXPECT_TRUE(may_have_table("Text.\n\nItem\n\nNumber\n\nPrice\n\nTotal\n\nText\nand more.\n"));
+  EXPECT_FALSE(may_have_table("One\ntwo\nthree\nfour\n"));
+  EXPECT_FALSE(may_have_table("Item\n\nNumber\n\nText of several\nlines.\n\nPrice\n\nTotal\n"));
+  EXPECT_FALSE(may_have_table(""));
+}
+
+TEST(PdfTables, SeparatesCellsByTabs) {
+  EXPECT_EQ(page_with_tables("Prose that is here be-\nfore a table.\n\n"
+                             "             2023     2022\n"
+                             "  Revenue    1,204   1,100\n\n"
+                             "  Other                 12\n"
+                             "  größere    (404)   (352)\n"
+                             "             again\n"
+                             "Prose that goes over all of the columns.\n"),
+            "Prose that is here before a table.\n\n\t2023\t2022\nRevenue\t1,204\t1,100\n"
+            "Other\t\t12\ngrößere\t(404)\t(352)\n\tagain\n"
+            "Prose that goes over all of the columns.\n");
+}
+
+TEST(PdfTables, LeavesOtherPagesAlone) {
+  EXPECT_FALSE(page_with_tables("A page   of text\nwithout a table\n"));
+  EXPECT_FALSE(page_with_tables(""));
+  EXPECT_FALSE(page_with_tables("  •    first\n  •    second\n  •    third\n  •    last\n"));
+  const std::string table = "a     b     c\nd     e     f\ng     h     i\n";
+  EXPECT_TRUE(page_with_tables(table));
+  std::string columns, staggered;
+  for (int i = 0; i < 4; ++i) {
+    columns += "words of the left side      words of the right side\n";
+    staggered += "words of the left side\n" + std::string(40, ' ') + "words of the right side\n";
+  }
+  EXPECT_FALSE(page_with_tables(columns + table));
+  EXPECT_FALSE(page_with_tables(staggered + table));
+  EXPECT_FALSE(page_with_tables(table + std::string(2000, ' ') + "far\n"));
 }
 
 TEST(DocumentReader, SaysWhatReadsPdfsWhereThatIsMissing) {

@@ -54,16 +54,14 @@ std::string page_content(const std::string& text) {
   return content + ") Tj ET";
 }
 
-}  // namespace
-
-std::string make_pdf(const std::vector<std::string>& pages) {
+/// A PDF of pages with these contents, in PDF's operators.
+std::string pdf_of_contents(const std::vector<std::string>& contents) {
   std::string kids;
   std::vector<std::string> objects(3);
   objects[2] =
       "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding << /Type /Encoding "
       "/Differences [1 /uni00AD /uni05D0 /uni05D1] >> >>";
-  for (const std::string& page : pages) {
-    const std::string content = page_content(page);
+  for (const std::string& content : contents) {
     const size_t n = objects.size() + 1;
     kids += fmt::format("{} 0 R ", n);
     objects.push_back(
@@ -74,7 +72,7 @@ std::string make_pdf(const std::vector<std::string>& pages) {
         fmt::format("<< /Length {} >>\nstream\n{}\nendstream", content.size(), content));
   }
   objects[0] = "<< /Type /Catalog /Pages 2 0 R >>";
-  objects[1] = fmt::format("<< /Type /Pages /Count {} /Kids [{}] >>", pages.size(), kids);
+  objects[1] = fmt::format("<< /Type /Pages /Count {} /Kids [{}] >>", contents.size(), kids);
   std::string pdf = "%PDF-1.4\n";
   std::string table = fmt::format("xref\n0 {}\n0000000000 65535 f \n", objects.size() + 1);
   for (size_t i = 0; i < objects.size(); ++i) {
@@ -85,6 +83,25 @@ std::string make_pdf(const std::vector<std::string>& pages) {
   return pdf + table +
          fmt::format("trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{}\n%%EOF\n",
                      objects.size() + 1, table_at);
+}
+
+}  // namespace
+
+std::string make_pdf(const std::vector<std::string>& pages) {
+  std::vector<std::string> contents;
+  for (const std::string& page : pages) contents.push_back(page_content(page));
+  return pdf_of_contents(contents);
+}
+
+std::string make_placed_pdf(const std::vector<std::vector<PlacedText>>& pages) {
+  std::vector<std::string> contents;
+  for (const std::vector<PlacedText>& page : pages) {
+    std::string& content = contents.emplace_back();
+    for (const PlacedText& text : page) {
+      content += fmt::format("BT /F1 10 Tf {} {} Td ({}) Tj ET\n", text.x, 800 - text.y, text.text);
+    }
+  }
+  return pdf_of_contents(contents);
 }
 
 std::string make_docx(const std::vector<std::string>& paragraphs) {
