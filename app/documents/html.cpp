@@ -51,6 +51,7 @@ class PageText {
     if (name == "ol") lists_.push_back(number_in(attributes, "start").value_or(1));
     if (name == "li") text_.add(item_mark(attributes));
     if (name == "pre") ++n_pre_;
+    if (name == "td" || name == "th") text_.begin_cell();
   }
   void end(std::string_view name) {
     if (n_skipped_ > 0) {

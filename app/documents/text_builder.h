@@ -3,8 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace snapkv::documents {
 
@@ -36,14 +39,32 @@ class TextBuilder {
       put(c);
     }
   }
-  /// At least `n` line breaks before what follows: 1 ends a line, 2 a paragraph.
+  /// At least `n` line breaks before what follows: 1 ends a line, 2 a paragraph. A cell's first
+  /// text stays in the line of its row.
   void end_line(int n) {
+    if (!cells_.empty() && !cells_.back().has_text) return;
     newlines_ = std::max(newlines_, n);
+    n_tabs_ = 0;
     blank_ = false;
   }
-  /// A tab between two cells of a table's row.
+  /// Between begin_cell() and end_cell() a single paragraph is as good as its text alone.
+  void begin_cell() {
+    if (!cells_.empty()) cells_.back().has_paragraphs = true;  // a table in it
+    cells_.emplace_back();
+  }
+  /// A tab between two cells of a table's row, which may be empty; begin_cell() may be left out.
   void end_cell() {
-    if (newlines_ == 0 && !text_.empty()) tab_ = true;
+    Cell cell;
+    if (!cells_.empty()) {
+      cell = cells_.back();
+      cells_.pop_back();
+      if (!cells_.empty()) cells_.back().has_text |= cell.has_text;
+    }
+    if (cell.has_text && newlines_ > 0) {
+      if (cell.has_paragraphs) return;
+      newlines_ = 0;
+    }
+    ++n_tabs_;
   }
   size_t size() const { return text_.size(); }
   /// The text, with one line break at its end unless it is empty.
@@ -53,27 +74,39 @@ class TextBuilder {
   }
 
  private:
+  struct Cell {
+    bool has_text = false;
+    bool has_paragraphs = false;  // several: the cell is no value, but a part of the page
+  };
+
   /// U+00AD, where a word may be divided: nobody sees it, and it would split the word's tokens.
   static bool is_soft_hyphen(std::string_view text, size_t at) {
     return text.substr(at, 2) == "\xc2\xad";
   }
   void put(char c) {
-    if (newlines_ > 0) {
-      if (!text_.empty()) text_.append(static_cast<size_t>(newlines_), '\n');
-    } else if (tab_) {
-      text_ += '\t';
-    } else if (blank_ && !text_.empty() && text_.back() != ' ' && text_.back() != '\n') {
+    if (!cells_.empty()) {
+      Cell& cell = cells_.back();
+      cell.has_paragraphs = cell.has_paragraphs || (cell.has_text && newlines_ > 0);
+      cell.has_text = true;
+    }
+    if (newlines_ > 0 && !text_.empty()) text_.append(static_cast<size_t>(newlines_), '\n');
+    if (n_tabs_ > 0) {
+      text_.append(n_tabs_, '\t');
+    } else if (newlines_ == 0 && blank_ && !text_.empty() && text_.back() != ' ' &&
+               text_.back() != '\n') {
       text_ += ' ';
     }
     newlines_ = 0;
-    tab_ = blank_ = false;
+    n_tabs_ = 0;
+    blank_ = false;
     text_ += c;
   }
 
   std::string text_;
-  int newlines_ = 0;  // before the next character
-  bool tab_ = false;
+  int newlines_ = 0;   // before the next character
+  size_t n_tabs_ = 0;  // after these
   bool blank_ = false;
+  std::vector<Cell> cells_;  // those around
 };
 
 }  // namespace snapkv::documents

@@ -110,6 +110,29 @@ TEST(DocumentReader, WordDocumentsAreTheirParagraphs) {
             "Table:\n\na\tb\nc\n\nonce\n\nend\n");
 }
 
+TEST(DocumentReader, TablesKeepEmptyCells) {
+  EXPECT_EQ(
+      text_of("<html>Text<table><tr><th><th>2023<th>2022</tr><tr><td><p>Costs</p></td><td></td>"
+              "<td><div>\n 7</div></td></tr><tr><td> </td><td> </td><td>8<br>9</td></tr></table>"
+              "<p>end"),
+      "Text\n\n\t2023\t2022\nCosts\t\t7\n\t\t8\n9\n\nend\n");
+  // a page in a table
+  EXPECT_EQ(text_of("<html><table><tr><td><p>One.</p><p>Two.</p></td><td><p>Three.</p>"
+                    "<table><tr><td>a</td><td>b</td></tr></table></td></tr></table>end"),
+            "One.\n\nTwo.\n\nThree.\n\na\tb\n\nend\n");
+  const auto row = [](const std::vector<std::string>& cells) {
+    std::string xml = "<w:tr>";
+    for (const std::string& cell : cells) {
+      xml += "<w:tc><w:p><w:r><w:t>" + cell + "</w:t></w:r></w:p></w:tc>";
+    }
+    return xml + "</w:tr>";
+  };
+  EXPECT_EQ(text_of(test::make_docx({"Text</w:t></w:r></w:p><w:tbl>" + row({"", "a", "b"}) +
+                                     row({"c", "", "d"}) + row({"", "", "e"}) + row({"f", "", ""}) +
+                                     "</w:tbl><w:p><w:r><w:t>end"})),
+            "Text\n\n\ta\tb\nc\t\td\n\t\te\nf\n\nend\n");
+}
+
 TEST(DocumentReader, WordDocumentsHaveTheirNotesAtTheEnd) {
   const auto note = [](const char* kind, int id, const std::string& text) {
     return "<w:" + std::string(kind) + " w:id=\"" + std::to_string(id) + "\"><w:p><w:r><w:t>" +
