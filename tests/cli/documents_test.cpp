@@ -3,6 +3,7 @@
 // long for the context; base models, whose answers end.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "chat_support.h"
@@ -147,6 +148,20 @@ TEST(Documents, CompressReadsThemToo) {
   EXPECT_EQ(made.code, 0) << made.err;
   const Result r = run({"ask", out, "-p", std::string("\n") + kQuestion, "-n", "7", "--temp", "0"});
   EXPECT_EQ(r.out, " 48213.\n") << r.err;
+}
+
+TEST(Documents, AFolderAddsWhatTheNextMessageLacks) {
+  const std::string folder = make_folder();
+  std::ofstream(folder + "/a.txt") << "The first text.";
+  std::ofstream(folder + "/b.txt") << "The second text.";
+  Command chat;
+  chat.args = chat_args({});
+  chat.input =
+      "/file " + folder + "/b.txt\n/file " + folder + "\n/file off\n/file " + folder + "\n";
+  const Result r = run(chat);
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(contains(r.err, folder + ": 1 document; left out: 1 read already\n")) << r.err;
+  EXPECT_TRUE(contains(r.err, folder + ": 2 documents\n")) << "after /file off\n" << r.err;
 }
 
 TEST(Documents, OneThatDoesNotFitIsNotAddedAndItsBeginningCanBe) {

@@ -190,7 +190,7 @@ TEST(Run, AnswersAboutDocumentsAndWhatIsPipedIn) {
 
 /// A folder with the facts in a document and another document, and what is left out.
 std::string folder_of_documents() {
-  const fs::path folder = make_folder();
+  const fs::path folder = fs::path(make_folder()).lexically_normal();
   add_text(folder / "notes" / "facts.txt", read_file(facts_file()));
   add_text(folder / "other.md", "The cold wind blew from the sea, and the baker slept.\n");
   add_text(folder / ".git" / "config", "hidden");
@@ -232,6 +232,59 @@ TEST(Run, SeveralDocumentsHaveTheirNames) {
   EXPECT_TRUE(
       has_text(none.err, bare.string() + ": a folder without documents; left out: 1 hidden"))
       << none.err;
+}
+
+/// "prompt 1234" of the summary.
+std::string prompt_length(const std::string& err) {
+  const size_t at = err.find("prompt   ");
+  return at == std::string::npos ? "" : err.substr(at, err.find(" tokens", at) - at);
+}
+
+TEST(Run, ADocumentThatSeveralPathsLeadToIsReadOnce) {
+  const std::string folder = folder_of_documents();
+  const std::string facts = folder + "/notes/facts.txt", other = folder + "/other.md";
+  fs::create_symlink(other, folder + "/same.md");
+  const auto ask = [&](std::vector<std::string> documents) {
+    documents.insert(documents.begin(), {"run", needle_model()});
+    documents.insert(documents.end(), {"Where is Rome?", "-n", "1", "--temp", "0", "--no-store"});
+    return run_with({}, documents);
+  };
+  const Result each = ask({facts, other});
+  ASSERT_FALSE(prompt_length(each.err).empty()) << each.err;
+  const Result both = ask({facts, folder});
+  EXPECT_EQ(prompt_length(both.err), prompt_length(each.err)) << both.err;
+  EXPECT_TRUE(has_text(both.err, ": 1 document; left out: 2 read already, 1 hidden, 2 without"))
+      << both.err;
+  const Result again = ask({folder, other});
+  EXPECT_TRUE(has_text(again.err, other + " is read already\n")) << again.err;
+  const Result all = ask({facts, other, folder + "/notes"});
+  EXPECT_EQ(prompt_length(all.err), prompt_length(each.err)) << all.err;
+  EXPECT_EQ(prompt_length(ask({facts, facts}).err), prompt_length(ask({facts}).err));
+}
+
+TEST(Run, OtherCommandsReadFoldersToo) {
+  const std::string folder = folder_of_documents();
+  const std::string question =
+      "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
+  const std::vector<std::string> options = {"-p", question, "-n", "7", "--temp", "0", "--cite"};
+  const auto with_options = [&](std::vector<std::string> args) {
+    args.insert(args.end(), options.begin(), options.end());
+    return run_with({}, args);
+  };
+  const Result r = with_options({"generate", needle_model(), "-f", folder});
+  EXPECT_TRUE(r.out.starts_with(" 48213.\n")) << r.out << r.err;
+  EXPECT_TRUE(has_text(r.out, "/notes/facts.txt: The secret number")) << r.out;
+  EXPECT_TRUE(has_text(r.err, ": 2 documents; left out: 1 hidden, 2 without text")) << r.err;
+  const std::string stored = make_folder() + "/folder.kv";
+  const Result made = run_with({}, {"compress", "-m", needle_model(), "-f", folder, "-o", stored});
+  EXPECT_EQ(made.code, 0) << made.err;
+  const Result asked = with_options({"ask", stored});
+  EXPECT_TRUE(asked.out.starts_with(" 48213.\n")) << asked.out << asked.err;
+  EXPECT_TRUE(has_text(asked.out, "/notes/facts.txt: The secret number")) << asked.out;
+  const fs::path bare = make_folder();
+  const Result none = with_options({"generate", needle_model(), "-f", bare.string()});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_TRUE(has_text(none.err, bare.string() + ": a folder without documents")) << none.err;
 }
 
 TEST(Run, QuestionsMayStandWithoutQuotes) {

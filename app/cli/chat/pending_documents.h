@@ -2,6 +2,7 @@
 // PendingDocuments: the documents that the next message of a chat begins with.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,13 @@ class PendingDocuments {
   void add(std::string name, std::string text) {
     all_.push_back({std::move(name), {std::move(text)}});
   }
-  void clear() { all_.clear(); }
+  void clear() {
+    all_.clear();
+    files_.clear();
+  }
+  /// The files that they come from, which need not be added again.
+  const std::set<FileId>& files() const { return files_; }
+  void add_file(const FileId& file) { files_.insert(file); }
   bool empty() const { return all_.empty(); }
 
   /// What stands before the message. Several documents get their names.
@@ -41,6 +48,7 @@ class PendingDocuments {
 
  private:
   std::vector<NamedDocument> all_;
+  std::set<FileId> files_;
 };
 
 }  // namespace snapkv::cli

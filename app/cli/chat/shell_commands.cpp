@@ -314,7 +314,7 @@ void ChatShell::file(const std::string& text) {
   const bool only_first = text.starts_with("first ");
   document_failed_ = !reader_.is_terminal();  // until it is there
   const std::string path = required_path(only_first ? trimmed(text.substr(6)) : text, "file");
-  for (const NamedDocument& document : read_documents(path)) {
+  for (const NamedDocument& document : read_documents(path, files_.files())) {
     const std::string& content = document.paged.text;
     if (only_first && !fits(document.name, content)) {
       too_long_ = content;
@@ -322,6 +322,7 @@ void ChatShell::file(const std::string& text) {
       return add_first_part();
     }
     add_text(document.name, content);
+    files_.add_file(document.file);
   }
   document_failed_ = false;
 }

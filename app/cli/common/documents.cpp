@@ -97,10 +97,17 @@ FolderFiles files_of_folder(const std::string& folder) {
   return files;
 }
 
-/// "2 hidden, 3 that are no documents (a.png, b.bin, ...)"; empty where all was read.
-std::string left_out(int64_t n_hidden, const std::vector<std::string>& others) {
+FileId file_id(const std::string& path) {
+  struct stat file = {};
+  if (stat(path.c_str(), &file) != 0) return {};  // reading it will say why
+  return {static_cast<uint64_t>(file.st_dev), static_cast<uint64_t>(file.st_ino)};
+}
+
+/// "1 read already, 2 hidden, 3 without text (a.png, b.bin, ...)"; empty where all was read.
+std::string left_out(int64_t n_known, int64_t n_hidden, const std::vector<std::string>& others) {
   constexpr size_t kMostNames = 3;
   std::vector<std::string> parts;
+  if (n_known > 0) parts.push_back(fmt::format("{} read already", n_known));
   if (n_hidden > 0) parts.push_back(fmt::format("{} hidden", n_hidden));
   if (!others.empty()) {
     const auto last =
@@ -112,13 +119,19 @@ std::string left_out(int64_t n_hidden, const std::vector<std::string>& others) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::vector<NamedDocument> read_folder(const std::string& folder) {
+std::vector<NamedDocument> read_folder(const std::string& folder, std::set<FileId> known) {
   const FolderFiles files = files_of_folder(folder);
   std::vector<NamedDocument> found;
   std::vector<std::string> others;
+  int64_t n_known = 0;
   documents::ReadLimits limits;
   limits.keep_going = [] { return !interrupted(); };
   for (const std::string& path : files.paths) {
+    const FileId file = file_id(path);
+    if (!known.insert(file).second) {
+      ++n_known;
+      continue;
+    }
     documents::PagedText document;
     try {
       document = documents::read_paged_document(path, limits);
@@ -126,13 +139,13 @@ std::vector<NamedDocument> read_folder(const std::string& folder) {
       if (e.code() != ErrorCode::kUsage) throw;
     }
     if (has_text(document)) {
-      found.push_back({path, std::move(document)});
+      found.push_back({path, std::move(document), file});
     } else {
       others.push_back(fs::path(path).filename().string());
     }
   }
-  const std::string rest = left_out(files.n_hidden, others);
-  if (found.empty()) {
+  const std::string rest = left_out(n_known, files.n_hidden, others);
+  if (found.empty() && n_known == 0) {
     fail(ErrorCode::kUsage, "{}: a folder without documents{}", folder,
          rest.empty() ? "" : "; left out: " + rest);
   }
@@ -144,12 +157,33 @@ std::vector<NamedDocument> read_folder(const std::string& folder) {
 
 }  // namespace
 
-std::vector<NamedDocument> read_documents(const std::string& path) {
+bool is_folder(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return read_folder(path);
-  std::vector<NamedDocument> one;
-  one.push_back({path, read_paged_document(path)});
-  return one;
+  return fs::is_directory(path, error);
+}
+
+std::vector<NamedDocument> read_documents(const std::string& path, std::set<FileId> known) {
+  if (is_folder(path)) return read_folder(path, std::move(known));
+  const FileId file = file_id(path);
+  std::vector<NamedDocument> found;
+  if (known.count(file) == 0) {
+    found.push_back({path, read_paged_document(path), file});
+  } else {
+    write_stderr(fmt::format("snapkv: {} is read already\n", printable(path)));
+  }
+  return found;
+}
+
+std::vector<NamedDocument> read_documents(const std::vector<std::string>& paths) {
+  std::vector<NamedDocument> all;
+  std::set<FileId> known;
+  for (const std::string& path : paths) {
+    for (NamedDocument& document : read_documents(path, known)) {
+      known.insert(document.file);
+      all.push_back(std::move(document));
+    }
+  }
+  return all;
 }
 
 std::string document_opening(std::string_view name) {

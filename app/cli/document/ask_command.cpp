@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -88,8 +89,17 @@ class Asking {
     std::vector<int32_t> all(prefix_->tokens().begin(), prefix_->tokens().end());
     const std::string text = chat::document_text(model, form, all);
     all.insert(all.end(), tokens_.begin(), tokens_.end());
-    const std::string_view documents[] = {text};
-    return cited_passages(session_, all, documents);
+    const long_documents::DocumentMarks marks = find_documents(text);
+    std::vector<std::string_view> documents;
+    for (const long_documents::DocumentMark& mark : marks) {
+      documents.push_back(std::string_view(text).substr(mark.begin, mark.end - mark.begin));
+    }
+    if (marks.empty()) documents.emplace_back(text);
+    std::vector<CitedPassage> passages = cited_passages(session_, all, documents);
+    for (CitedPassage& passage : passages) {
+      if (!marks.empty()) passage.document = marks[passage.source.document].name;
+    }
+    return passages;
   }
 
   Session& session() { return session_; }

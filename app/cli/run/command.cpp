@@ -11,7 +11,6 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -87,44 +86,16 @@ Words split(const std::vector<std::string>& words) {
   return result;
 }
 
-/// Without the newlines at its end.
-documents::PagedText trimmed(documents::PagedText document) {
-  while (document.text.ends_with('\n')) document.text.pop_back();
-  return document;
-}
-
-/// What is read before the question. Several documents get their names.
-PromptText joined(std::vector<NamedDocument> documents) {
-  PromptText prompt;
-  const bool has_names = documents.size() > 1;
-  for (NamedDocument& each : documents) {
-    const documents::PagedText document = trimmed(std::move(each.paged));
-    if (!prompt.text.empty()) prompt.text += "\n\n";
-    if (has_names) prompt.text += document_opening(each.name);
-    const size_t begin = prompt.text.size();
-    long_documents::add_pages(prompt.pages, document.pages, begin);
-    prompt.text += document.text;
-    if (!has_names) break;
-    prompt.documents.push_back({begin, prompt.text.size(), each.name});
-    prompt.text += kDocumentClosing;
-  }
-  return prompt;
-}
-
 /// `has_piped`: becomes whether something was piped in. It is the last document, or the question
 /// where there is no other.
 PromptText prompt_of(const Words& words, bool& has_piped) {
-  std::vector<NamedDocument> documents;
-  for (const std::string& path : words.documents) {
-    std::vector<NamedDocument> found = read_documents(path);
-    std::move(found.begin(), found.end(), std::back_inserter(documents));
-  }
+  std::vector<NamedDocument> documents = read_documents(words.documents);
   documents::PagedText piped;
-  if (has_piped) piped = trimmed(read_piped_document());
+  if (has_piped) piped = without_newlines_at_end(read_piped_document());
   has_piped = !piped.text.empty();
   const bool is_document = has_piped && (documents.empty() || !words.question.empty());
   if (is_document) documents.push_back({"standard input", std::move(piped)});
-  PromptText prompt = joined(std::move(documents));
+  PromptText prompt = join_documents(std::move(documents));
   const auto add = [&](const std::string& text) {
     if (!prompt.text.empty() && !text.empty()) prompt.text += "\n\n";
     prompt.text += text;
