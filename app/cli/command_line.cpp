@@ -5,9 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -54,6 +56,22 @@ void finish_help(const std::vector<Command>& commands, const std::string& outer 
     command.app->footer(footer + kCommandFooter);
     finish_help(command.tasks, name + " ");
   }
+}
+
+// Names the option that an argument without one was meant for: a model, a document or a prompt;
+// else empty.
+std::string misplaced_argument(const CLI::App& command, const std::string& argument) {
+  const auto has = [&](const char* option) {
+    return command.get_option_no_throw(option) != nullptr;
+  };
+  std::error_code error;
+  const bool is_there = std::filesystem::exists(argument, error);
+  if (is_there && argument.ends_with(".gguf")) {
+    return has("--model") ? fmt::format("; -m {} names the model", argument) : "";
+  }
+  if (is_there) return has("--file") ? fmt::format("; -f {} reads it", argument) : "";
+  const bool is_text = argument.find(' ') != std::string::npos || argument.ends_with('?');
+  return is_text && has("--prompt") ? "; -p takes the text of a prompt" : "";
 }
 
 // Returns all option names of a command and its parents, as they are typed.
@@ -235,6 +253,7 @@ std::string CommandLine::unknown_options(const std::vector<std::string>& args) c
     const std::string near =
         is_option ? nearest_name(extra.substr(0, extra.find('=')), known_options(typed())) : "";
     if (!near.empty()) text += fmt::format("; did you mean {}?", near);
+    if (!is_option) text += misplaced_argument(typed(), extra);
   }
   return text;
 }

@@ -287,6 +287,28 @@ TEST(Run, OtherCommandsReadFoldersToo) {
   EXPECT_TRUE(has_text(none.err, bare.string() + ": a folder without documents")) << none.err;
 }
 
+TEST(Run, OtherCommandsSayHowTheyReadADocument) {
+  const std::string facts = make_file("facts.txt", read_file(facts_file()));
+  for (const char* command : {"generate", "inspect", "explain", "chat"}) {
+    const Result r = run_with({}, {command, needle_model(), facts});
+    EXPECT_EQ(r.code, 2);
+    EXPECT_TRUE(has_text(r.err, "unexpected argument " + facts + "; -f " + facts + " reads it\n"))
+        << r.err;
+  }
+  const Result text = run_with({}, {"generate", needle_model(), "What is it?"});
+  EXPECT_TRUE(has_text(text.err, "What is it?; -p takes the text of a prompt\n")) << text.err;
+  const Result model = run_with({}, {"compress", needle_model(), "-f", facts, "-o", "a.kv"});
+  EXPECT_TRUE(has_text(model.err, "; -m " + needle_model() + " names the model\n")) << model.err;
+  for (const std::string& path : {facts, fs::path(facts).parent_path().string()}) {
+    const Result stored = run_with({}, {"ask", path, "-p", "Where is Rome?"});
+    EXPECT_EQ(stored.code, 2);
+    EXPECT_TRUE(has_text(stored.err, "; snapkv run MODEL " + path + " \"QUESTION\" asks"))
+        << stored.err;
+  }
+  const Result other = run_with({}, {"info", needle_model(), facts});
+  EXPECT_TRUE(has_text(other.err, "unexpected argument " + facts + "\n")) << other.err;
+}
+
 TEST(Run, QuestionsMayStandWithoutQuotes) {
   const std::string facts = make_file("facts.txt", read_file(facts_file()));
   const std::vector<std::string> options = {"-n", "7", "--temp", "0"};

@@ -141,6 +141,15 @@ int run_document_chat(const AskSettings& s, const CommonSettings& common) {
                   common);
 }
 
+/// Says how to ask about a document that has not been stored.
+void refuse_other_files(const std::string& path) {
+  if (access(path.c_str(), R_OK) != 0 || is_cache_file(path)) return;
+  fail(ErrorCode::kUsage,
+       "{0} is no document that snapkv compress has stored; snapkv run MODEL {0} \"QUESTION\" asks "
+       "about documents and folders as they are",
+       path);
+}
+
 }  // namespace
 
 CacheSettings document_cache(const CacheSettings& given, const chat::DocumentFile& file,
@@ -164,6 +173,7 @@ CacheSettings document_cache(const CacheSettings& given, const chat::DocumentFil
 }
 
 int run_ask(const AskSettings& given, const CommonSettings& common) {
+  refuse_other_files(given.document);
   const bool may_chat = isatty(STDIN_FILENO) != 0 || stdin_is_piped();
   if (!given.question.is_given() && may_chat) return run_document_chat(given, common);
   const StopCheck stop(interrupted);
