@@ -28,6 +28,16 @@ TextPart trimmed(std::string_view text, TextPart part) {
   return part;
 }
 
+/// What a document has of a part that has bytes of it.
+TextPart clipped(const LongDocument& document, TextPart part, const DocumentMark& mark) {
+  part.begin = std::max(part.begin, mark.begin);
+  part.end = std::min(part.end, mark.end);
+  if (part.begin == part.end) return part;
+  part.first_page = page_at(document.pages, part.begin);
+  part.last_page = page_at(document.pages, part.end - 1);
+  return part;
+}
+
 /// Passages that follow one another become one.
 std::vector<TextPart> without_seams(const std::vector<TextPart>& parts) {
   std::vector<TextPart> result;
@@ -43,12 +53,22 @@ std::vector<TextPart> without_seams(const std::vector<TextPart>& parts) {
   return result;
 }
 
-/// "handbook.md, page 3": the document, where there are several, and its pages, where it has them.
+std::string page_place(const std::string& name, const std::string& page) {
+  return page.empty() ? name : name + ", " + page;
+}
+
+/// "handbook.md, page 3": the document, where there are several, and its pages, where it has them;
+/// "a.md to b.pdf, page 2" for a part of several documents.
 std::string place_of(const LongDocument& document, const TextPart& part) {
-  const DocumentMark* mark = document_at(document.documents, part.begin);
-  const std::string page = page_text(part.first_page, part.last_page);
-  if (mark == nullptr) return page;
-  return page.empty() ? mark->name : mark->name + ", " + page;
+  if (document.documents.empty()) return page_text(part.first_page, part.last_page);
+  const auto among = documents_in(document.documents, part.begin, part.end);
+  if (among.empty()) return document_at(document.documents, part.begin)->name;
+  const TextPart first = clipped(document, part, among.front());
+  const TextPart last = clipped(document, part, among.back());
+  const std::string& name = among.front().name;
+  if (among.size() == 1) return page_place(name, page_text(first.first_page, first.last_page));
+  return page_place(name, page_text(first.first_page, first.first_page)) + " to " +
+         page_place(among.back().name, page_text(last.last_page, last.last_page));
 }
 
 void add_excerpts(const LongDocument& document, const std::vector<TextPart>& parts,
@@ -83,10 +103,49 @@ std::vector<double> attention_of(const std::vector<TextPart>& passages,
   return attention;
 }
 
-Json part_json(const TextPart& part) {
-  Json json = {{"begin", part.begin}, {"end", part.end}, {"tokens", part.n_tokens}};
+/// The bytes and pages of a part, or of its piece in one of several documents, whose bytes they
+/// are then.
+Json range_json(const TextPart& part, const DocumentMark* mark) {
+  Json json;
+  if (mark != nullptr) json["document"] = mark->name;
+  const size_t begin = mark == nullptr ? 0 : mark->begin;
+  json["begin"] = part.begin - begin;
+  json["end"] = part.end - begin;
   if (part.first_page > 0) json["pages"] = {part.first_page, part.last_page};
   return json;
+}
+
+/// A range for each document that the part has bytes of.
+std::vector<Json> ranges_json(const LongDocument& document, const TextPart& part) {
+  if (document.documents.empty()) return {range_json(part, nullptr)};
+  std::vector<Json> ranges;
+  for (const DocumentMark& mark : documents_in(document.documents, part.begin, part.end)) {
+    ranges.push_back(range_json(clipped(document, part, mark), &mark));
+  }
+  return ranges;
+}
+
+TextPart source_part(const LongDocument& document, const PartSource& source) {
+  TextPart part = {.begin = source.begin, .end = source.end};
+  part.first_page = page_at(document.pages, source.begin);
+  part.last_page = page_at(document.pages, std::max(source.end, source.begin + 1) - 1);
+  return part;
+}
+
+Json part_json(const LongDocument& document, const TextPart& part) {
+  std::vector<Json> ranges = ranges_json(document, part);
+  Json json = document.documents.empty() ? std::move(ranges.front())
+                                         : Json{{"documents", std::move(ranges)}};
+  json["tokens"] = part.n_tokens;
+  return json;
+}
+
+/// The bytes of the document, or of all documents.
+size_t document_bytes(const LongDocument& document) {
+  if (document.documents.empty()) return document.text.size();
+  size_t n = 0;
+  for (const DocumentMark& mark : document.documents) n += mark.end - mark.begin;
+  return n;
 }
 
 }  // namespace
@@ -147,30 +206,33 @@ Condensed condense_to_fit(const LongDocument& document, const LongPlan& plan,
 Json long_json(const LongDocument& document, const LongPlan& plan,
                const std::vector<PartAnswer>& answers, const Condensed& condensed) {
   Json json = {{"way", name(plan.way)},
-               {"document_bytes", document.text.size()},
+               {"document_bytes", document_bytes(document)},
                {"document_tokens", plan.n_document},
                {"read_tokens", plan.n_read}};
   if (!plan.words.empty()) json["words"] = plan.words;
   if (plan.way == Way::parts) {
     json["parts"] = Json::array();
-    for (const TextPart& part : plan.parts) json["parts"].push_back(part_json(part));
+    for (const TextPart& part : plan.parts) json["parts"].push_back(part_json(document, part));
     for (const PartAnswer& answer : answers) {
       Json& part = json["parts"][answer.part];
       part["answer"] = answer.text.empty() ? Json() : Json(answer.text);
       part["seconds"] = answer.seconds;
       part["sources"] = Json::array();
       for (const PartSource& source : answer.sources) {
-        part["sources"].push_back(
-            {{"begin", source.begin}, {"end", source.end}, {"attention", source.attention}});
+        for (Json& range : ranges_json(document, source_part(document, source))) {
+          range["attention"] = source.attention;
+          part["sources"].push_back(std::move(range));
+        }
       }
     }
   }
   json["passages"] = Json::array();
   for (const Excerpt& excerpt : condensed.excerpts) {
-    Json passage = {{"begin", excerpt.document_begin},
-                    {"end", excerpt.document_begin + excerpt.n_bytes}};
-    if (excerpt.first_page > 0) passage["pages"] = {excerpt.first_page, excerpt.last_page};
-    json["passages"].push_back(passage);
+    const TextPart passage = {.begin = excerpt.document_begin,
+                              .end = excerpt.document_begin + excerpt.n_bytes,
+                              .first_page = excerpt.first_page,
+                              .last_page = excerpt.last_page};
+    for (Json& range : ranges_json(document, passage)) json["passages"].push_back(std::move(range));
   }
   return json;
 }

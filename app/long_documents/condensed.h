@@ -55,8 +55,9 @@ Condensed condense_to_fit(const LongDocument& document, const LongPlan& plan,
                           const CountTokens& count,
                           const std::function<int64_t(const Condensed&)>& excess);
 
-/// {"way", "document_tokens", "read_tokens", "words", "parts" or "passages"}: what was read, in
-/// bytes and pages of the document, and what the parts answered.
+/// {"way", "document_bytes", "document_tokens", "read_tokens", "words", "parts", "passages"}: what
+/// was read, in bytes and pages of the document, and what the parts answered. Of several documents
+/// each range names its own ("document"), and a part has a range for each ("documents").
 nlohmann::ordered_json long_json(const LongDocument& document, const LongPlan& plan,
                                  const std::vector<PartAnswer>& answers,
                                  const Condensed& condensed);

@@ -55,4 +55,14 @@ inline const DocumentMark* document_at(std::span<const DocumentMark> marks, size
   return marks.empty() ? nullptr : &marks.back();
 }
 
+/// The documents that have bytes in [begin, end).
+inline std::span<const DocumentMark> documents_in(std::span<const DocumentMark> marks, size_t begin,
+                                                  size_t end) {
+  const auto first = std::find_if(marks.begin(), marks.end(),
+                                  [&](const DocumentMark& mark) { return mark.end > begin; });
+  const auto last =
+      std::find_if(first, marks.end(), [&](const DocumentMark& mark) { return mark.begin >= end; });
+  return {first, last};
+}
+
 }  // namespace snapkv::long_documents

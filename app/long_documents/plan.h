@@ -28,8 +28,8 @@ enum class Way { first, passages, parts };
 const char* name(Way way);
 
 struct LongDocument {
-  std::string_view text;
-  std::span<const PageMark> pages;
+  std::string_view text = {};
+  std::span<const PageMark> pages = {};
   std::span<const DocumentMark> documents = {};
 };
 
@@ -69,8 +69,8 @@ LongPlan plan_reading(const LongDocument& document, std::string_view question, L
 /// three quarters, since a shorter text has fewer tokens too many as well.
 int64_t less_room(int64_t room, int64_t excess);
 
-/// plan_reading() with less room as long as `excess` says by how many tokens the longest reading of a
-/// plan is too long: a text may have more tokens than its pieces, one by one.
+/// plan_reading() with less room as long as `excess` says by how many tokens the longest reading of
+/// a plan is too long: a text may have more tokens than its pieces, one by one.
 LongPlan plan_that_fits(const LongDocument& document, std::string_view question, LongMode mode,
                         Room room, const CountTokens& count,
                         const std::function<int64_t(const LongPlan&)>& excess);

@@ -2,6 +2,8 @@
 // --long: documents that are longer than the context, with the needle model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "run_process.h"
@@ -134,6 +136,27 @@ TEST(Long, OfSeveralDocumentsEachPassageHasItsName) {
   EXPECT_NE(r.err.find("the 2 documents have about"), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("--long parts reads all of them"), std::string::npos) << r.err;
   EXPECT_NE(r.out.find("one.txt, page 4: " + kFact), std::string::npos) << r.out;
+}
+
+TEST(Long, RangesOfAFoldersDocumentsAreThoseOfEach) {
+  const std::string folder = make_folder();
+  std::string other = document();
+  other.replace(other.find(kFact), kFact.size(), "It was late.");
+  std::ofstream(folder + "/a.txt") << other;
+  std::ofstream(folder + "/b.txt") << document();
+  const Result r =
+      run({"generate", "-m", needle_model(), "-f", folder, "-p", kQuestion, "--temp", "0", "-n",
+           "7", "-c", "1200", "--kv-budget", "256", "--cite", "--long", "auto", "--json"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  const Json json = Json::parse(r.out);
+  const auto at_fact = [&](const Json& range) {
+    return range["document"].get<std::string>().ends_with("/b.txt") &&
+           range["begin"] <= document().find(kFact) &&
+           range["end"] >= document().find(kFact) + kFact.size();
+  };
+  const Json& passages = json["long"]["passages"];
+  EXPECT_TRUE(std::any_of(passages.begin(), passages.end(), at_fact)) << json["long"];
+  EXPECT_TRUE(std::any_of(json["sources"].begin(), json["sources"].end(), at_fact)) << json;
 }
 
 TEST(Long, CompressStoresTheBeginning) {

@@ -115,6 +115,42 @@ TEST(Condensed, HasFewerPassagesUntilItFits) {
   test::expect_error(ErrorCode::kContextExceeded, {"2 parts"}, [&] { (void)fitting(true, 10); });
 }
 
+TEST(Condensed, RangesOfSeveralDocumentsAreThoseOfEach) {
+  //                        0         1         2         3         4         5         6
+  const std::string text = "<a>\n01234567\n</a>\n\n<b>\nABCDEFGH\n</b>\n\n<c>\nabcdefgh\n</c>";
+  const PageMarks pages = {{4, 1}, {8, 2}, {23, 0}, {42, 1}};
+  const DocumentMarks marks = {{4, 12, "a.pdf"}, {23, 31, "b.md"}, {42, 50, "c.pdf"}};
+  const LongDocument document = {text, pages, marks};
+  LongPlan plan;
+  plan.way = Way::parts;
+  plan.parts = {{0, 25, 7, 0, 0}, {25, 55, 9, 0, 1}};
+  plan.passages = {{0, 19, 5, 0, 2}, {19, 55, 5, 0, 1}};
+  const std::vector<PartAnswer> answers = {
+      {.part = 0, .text = "A.", .sources = {{9, 11, 0.5F}, {25, 29, 0.25F}}}};
+  const Condensed condensed =
+      condense(document, plan, answers, /*in_chat=*/true, 1000, count_bytes);
+  EXPECT_NE(condensed.text.find("Answer from a.pdf, page 1 to b.md: A."), std::string::npos)
+      << condensed.text;
+  const auto json = long_json(document, plan, answers, condensed);
+  using Json = nlohmann::ordered_json;
+  EXPECT_EQ(json["document_bytes"], 24);
+  EXPECT_EQ(json["parts"][0]["tokens"], 7);
+  EXPECT_EQ(json["parts"][0]["documents"],
+            Json::parse(R"([{"document": "a.pdf", "begin": 0, "end": 8, "pages": [1, 2]},
+                            {"document": "b.md", "begin": 0, "end": 2}])"));
+  EXPECT_EQ(json["parts"][1]["documents"],
+            Json::parse(R"([{"document": "b.md", "begin": 2, "end": 8},
+                            {"document": "c.pdf", "begin": 0, "end": 8, "pages": [1, 1]}])"));
+  EXPECT_EQ(json["parts"][0]["sources"],
+            Json::parse(R"([{"document": "a.pdf", "begin": 5, "end": 7, "pages": [2, 2],
+                             "attention": 0.5},
+                            {"document": "b.md", "begin": 2, "end": 6, "attention": 0.25}])"));
+  EXPECT_EQ(json["passages"],
+            Json::parse(R"([{"document": "a.pdf", "begin": 0, "end": 8, "pages": [1, 2]},
+                            {"document": "b.md", "begin": 0, "end": 8},
+                            {"document": "c.pdf", "begin": 0, "end": 8, "pages": [1, 1]}])"));
+}
+
 TEST(PartAnswers, NoneIsNoAnswer) {
   for (const char* text : {"", " ", "NONE", "NONE.", "none", " None.\n", "**NONE**",
                            "NONE: it says nothing", "...", "\"NONE\""}) {

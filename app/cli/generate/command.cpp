@@ -247,7 +247,8 @@ std::string shorten(const GenerateSettings& s, const PromptText& prompt,
                          return tokens_of(*model, text, s, ignored, true);
                        }};
   report.shortened = read_long(run, prompt, s.long_mode, progress);
-  report.document = std::string_view(prompt.text).substr(0, prompt.document_bytes);
+  report.document = {std::string_view(prompt.text).substr(0, prompt.document_bytes), prompt.pages,
+                     prompt.documents};
   return report.shortened->condensed.text + prompt.text.substr(prompt.document_bytes);
 }
 

@@ -390,8 +390,8 @@ std::string to_json(const RunReport& r) {
   };
   if (r.sources) json["sources"] = sources_json(*r.sources);
   if (r.shortened) {
-    json["long"] = long_documents::long_json({r.document, {}}, r.shortened->plan,
-                                             r.shortened->answers, r.shortened->condensed);
+    json["long"] = long_documents::long_json(r.document, r.shortened->plan, r.shortened->answers,
+                                             r.shortened->condensed);
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -35,8 +35,8 @@ struct RunReport {
   bool continues_text = false;   ///< a base model's answer, without --n-predict
   Generation generation;
   std::optional<std::vector<CitedPassage>> sources;  ///< with --cite
-  std::optional<LongPrompt> shortened;  ///< of a document that was longer than the context
-  std::string_view document;            ///< that document
+  std::optional<LongPrompt> shortened;    ///< of a document that was longer than the context
+  long_documents::LongDocument document;  ///< that document
   double load_seconds = 0;
   double cancelled_after_seconds = 0;         ///< time in prefill, if it was cancelled
   std::optional<double> first_token_seconds;  ///< from the start of prefill
