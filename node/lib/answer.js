@@ -3,7 +3,7 @@
 'use strict';
 
 const native = require('./native.js');
-const {controlled, idArray, optionList} = require('./arguments.js');
+const {controlled, idArray, optionList, withNames} = require('./arguments.js');
 const {Turns} = require('./turns.js');
 
 class Answer {
@@ -68,8 +68,8 @@ class Answer {
     const {grammar, history = []} = this.#controls;  // begin() may set the history
     const rules = typeof grammar === 'object' ? JSON.stringify(grammar) : grammar ?? null;
     const ids = idArray('history', history);
-    this.#handle = await this.#session._use((session) =>
-        native.newAnswer(session, optionList(this.#options), rules, ids));
+    this.#handle = await this.#session._use((session) => withNames(
+        this.#options, () => native.newAnswer(session, optionList(this.#options), rules, ids)));
   }
 
   async #piece() {

@@ -3,21 +3,32 @@
 'use strict';
 
 const native = require('./native.js');
-const {AbortError, usageError} = require('./errors.js');
+const {AbortError, SnapkvError, usageError} = require('./errors.js');
 
 // What calls take besides options.
 const CONTROLS = ['signal', 'onProgress', 'stream', 'grammar', 'history'];
 
+// The name in listOptions() of an option: kvBudget, kv_budget, and --kv-budget of the command.
 function snakeCase(name) {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const plain = name.startsWith('--') ? name.slice(2).replaceAll('-', '_') : name;
+  return plain.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-// Divides what a call was given into {controls, options}; names of options become those of
-// listOptions().
+// The other way round, in the spelling of the last of the names that were `typed`.
+function spell(name, typed) {
+  const like = typed.findLast((each) => /^--|_|[A-Z]/.test(each)) ?? '';
+  if (like.startsWith('--')) return `--${name.replaceAll('_', '-')}`;
+  if (like.includes('_')) return name;
+  return name.replace(/_([a-z0-9])/g, (_, letter) => letter.toUpperCase());
+}
+
+// Divides what a call was given into {controls, options}. Options keep the names that were typed,
+// for errors.
 function divide(given = {}) {
   if (given === null || typeof given !== 'object') throw usageError('options', 'it must be an object');
   const controls = {};
   const options = {};
+  const names = new Set();
   for (const [key, value] of Object.entries(given)) {
     if (value === undefined || value === null) continue;
     if (CONTROLS.includes(key)) {
@@ -25,8 +36,9 @@ function divide(given = {}) {
       continue;
     }
     const name = snakeCase(key);
-    if (name in options) throw usageError(name, 'it is given in both spellings');
-    options[name] = value;
+    if (names.has(name)) throw usageError(key, 'it is given in both spellings');
+    names.add(name);
+    options[key] = value;
   }
   if (controls.signal !== undefined && typeof controls.signal.addEventListener !== 'function') {
     throw usageError('signal', 'it must be an AbortSignal');
@@ -50,14 +62,56 @@ function valueText(name, value) {
   return checkText(name, String(value));
 }
 
-// [name, value, name, value, ...] as texts. kv_policy is first, as it decides which other names
-// there are.
+// `options` with those of a later call, which replace the same ones in whatever spelling.
+function merged(options, later) {
+  const names = new Set(Object.keys(later).map(snakeCase));
+  const others = Object.entries(options).filter(([key]) => !names.has(snakeCase(key)));
+  return {...Object.fromEntries(others), ...later};
+}
+
+// [name, value, name, value, ...] as texts, with the names of listOptions(). kv_policy is first, as
+// it decides which other names there are.
 function optionList(options) {
-  const names = Object.keys(options).sort((a, b) => (b === 'kv_policy') - (a === 'kv_policy'));
-  return names.flatMap((name) => {
-    const values = Array.isArray(options[name]) ? options[name] : [options[name]];
-    return values.flatMap((value) => [checkText('options', name), valueText(name, value)]);
+  const isPolicy = (key) => snakeCase(key) === 'kv_policy';
+  const keys = Object.keys(options).sort((a, b) => isPolicy(b) - isPolicy(a));
+  return keys.flatMap((key) => {
+    const values = Array.isArray(options[key]) ? options[key] : [options[key]];
+    return values.flatMap((value) => [checkText('options', snakeCase(key)), valueText(key, value)]);
   });
+}
+
+// The names of all options that a message about `options` may have.
+function knownNames(options) {
+  const typed = Object.keys(options).map(snakeCase);
+  const policy = Object.keys(options).find((key) => snakeCase(key) === 'kv_policy');
+  try {
+    return new Set([...typed, ...listOptions(options[policy]).map(({name}) => name)]);
+  } catch {  // no such policy, which is what the error says
+    return new Set([...typed, ...listOptions().map(({name}) => name)]);
+  }
+}
+
+// Calls the options in the engine's error as the caller of this package has written them: kvBudget
+// rather than kv_budget.
+function rename(error, options) {
+  const typed = Object.keys(options);
+  const byName = new Map(typed.map((key) => [snakeCase(key), key]));
+  const known = knownNames(options);
+  const shown = (name) => byName.get(name) ?? (known.has(name) ? spell(name, typed) : name);
+  const message = error.message.replace(/(?<![\w./-])[a-z]\w*_\w+(?![\w/]|\.\w)/g, shown);
+  error.stack = error.stack.replace(error.message, () => message);
+  error.message = message;
+  if (error.field !== undefined) error.field = shown(error.field);
+  return error;
+}
+
+// Runs work(), with errors in the words of `options`.
+async function withNames(options, work) {
+  try {
+    return await work();
+  } catch (error) {
+    throw error instanceof SnapkvError ? rename(error, options) : error;
+  }
 }
 
 // Ids as the addon takes them.
@@ -110,4 +164,6 @@ function disposable(type) {
   };
 }
 
-module.exports = {checkText, controlled, disposable, divide, idArray, listOptions, optionList};
+module.exports = {
+  checkText, controlled, disposable, divide, idArray, listOptions, merged, optionList, withNames,
+};

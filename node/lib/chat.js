@@ -42,7 +42,7 @@ function parse(args) {
     const value = joined.length > 0 ? joined.join('=') : args[++i];
     if (value === undefined) refuse(`--${name} needs a value`);
     if (name === 'system') parsed.system = value;
-    else (parsed.given[name.replaceAll('-', '_')] ??= []).push(value);
+    else (parsed.given[`--${name}`] ??= []).push(value);
   }
   if (parsed.model === undefined) {
     refuse('which model? Name a GGUF file or a folder; --help lists the options');

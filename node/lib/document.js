@@ -4,7 +4,7 @@
 
 const native = require('./native.js');
 const {answer} = require('./answer.js');
-const {checkText, disposable, divide, idArray} = require('./arguments.js');
+const {checkText, disposable, divide, idArray, merged} = require('./arguments.js');
 const {usageError} = require('./errors.js');
 
 class Document {
@@ -41,7 +41,7 @@ class Document {
     const {controls, options} = divide(given);
     const {signal, onProgress} = controls;
     return answer(() => this.session(question, {...options, signal, onProgress}),
-                  {controls, options: {...this.#model._defaults, ...options}});
+                  {controls, options: merged(this.#model._defaults, options)});
   }
 
   free() {

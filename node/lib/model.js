@@ -4,7 +4,9 @@
 
 const native = require('./native.js');
 const {answer} = require('./answer.js');
-const {checkText, controlled, disposable, divide, idArray, optionList} = require('./arguments.js');
+const {
+  checkText, controlled, disposable, divide, idArray, merged, optionList, withNames,
+} = require('./arguments.js');
 const {Document} = require('./document.js');
 const {usageError} = require('./errors.js');
 const {Session} = require('./session.js');
@@ -24,7 +26,8 @@ class Model {
   static async load(path, given) {
     const {controls, options} = divide(given);
     const all = optionList({...options, model: checkText('path', path)});
-    const handle = await controlled(controls, (control) => native.loadModel(all, control));
+    const handle = await withNames(
+        options, () => controlled(controls, (control) => native.loadModel(all, control)));
     return new Model(handle, options);
   }
 
@@ -57,16 +60,19 @@ class Model {
   }
 
   async session(given) {
-    const all = {...this._defaults, ...divide(given).options};
-    return new Session(await native.newSession(this.#handle, optionList(all)), all);
+    const all = merged(this._defaults, divide(given).options);
+    const handle = await withNames(
+        all, () => native.newSession(this.#handle, optionList(all)));
+    return new Session(handle, all);
   }
 
   async prefill(text, given) {
     const {controls, options} = divide(given);
     const ids = await this.#ids('text', text);
-    const all = optionList({...this._defaults, ...options});
-    const handle = await controlled(
-        controls, (control) => native.readDocument(this.#handle, all, ids, control));
+    const all = merged(this._defaults, options);
+    const list = optionList(all);
+    const handle = await withNames(all, () => controlled(
+        controls, (control) => native.readDocument(this.#handle, list, ids, control)));
     return new Document(handle, this);
   }
 
@@ -106,7 +112,7 @@ class Model {
       }
       return session;
     };
-    return answer(begin, {controls, options: {...this._defaults, ...options}});
+    return answer(begin, {controls, options: merged(this._defaults, options)});
   }
 }
 disposable(Model);

@@ -4,7 +4,9 @@
 
 const native = require('./native.js');
 const {answer} = require('./answer.js');
-const {checkText, controlled, disposable, divide, idArray} = require('./arguments.js');
+const {
+  checkText, controlled, disposable, divide, idArray, merged, withNames,
+} = require('./arguments.js');
 const {usageError} = require('./errors.js');
 const {Turns} = require('./turns.js');
 
@@ -37,7 +39,7 @@ class Session {
   generate(given) {
     const {controls, options} = divide(given);
     return answer(async () => this,
-                  {controls, options: {...this.#options, ...options}, keepsSession: true});
+                  {controls, options: merged(this.#options, options), keepsSession: true});
   }
 
   logits() {
@@ -72,7 +74,7 @@ class Session {
 
   // For the other classes: work(handle) in its turn; reading that may be ended; tokens read so far.
   _use(work) {
-    return this.#turns.run(() => work(this.#handle));
+    return this.#turns.run(() => withNames(this.#options, () => work(this.#handle)));
   }
 
   async _read(given, work) {

@@ -106,7 +106,7 @@ using namespace snapkv;
 
 snapkv_policy snapkv_default_policy(void) {
   snapkv_policy policy = {};
-  const int code = guarded(nullptr, 0, [&] {
+  const int code = guarded<OptionWords::members>(nullptr, 0, [&] {
     store_config(PolicyConfig(), policy);
     policy.name = "snapkv";
   });
@@ -115,7 +115,7 @@ snapkv_policy snapkv_default_policy(void) {
 
 int snapkv_policy_set(snapkv_policy* policy, const char* param, const char* value, char* error,
                       size_t error_size) {
-  return guarded(error, error_size, [&] {
+  return guarded<OptionWords::members>(error, error_size, [&] {
     PolicyConfig config = config_of(given(policy, "policy"));
     set_param_text(config, &given(param, "param"), &given(value, "value"));
     store_config(config, *policy);
@@ -125,7 +125,7 @@ int snapkv_policy_set(snapkv_policy* policy, const char* param, const char* valu
 snapkv_compressor* snapkv_compressor_new(const snapkv_policy* policy, int device, void* stream,
                                          char* error, size_t error_size) {
   snapkv_compressor* made = nullptr;
-  guarded(error, error_size, [&] {
+  guarded<OptionWords::members>(error, error_size, [&] {
     const PolicyConfig config = config_of(given(policy, "policy"));
     if (device != SNAPKV_CPU && device != SNAPKV_CUDA) {
       fail(ErrorCode::kUsage, "device is {}; it must be SNAPKV_CPU or SNAPKV_CUDA", device);
@@ -156,7 +156,7 @@ int64_t snapkv_max_kept(const snapkv_compressor* c, const snapkv_layer* layer) {
 
 int snapkv_select(snapkv_compressor* c, const snapkv_layer* layer, int64_t capacity, int32_t* rows,
                   int32_t* n, char* error, size_t error_size) {
-  return guarded(error, error_size, [&] {
+  return guarded<OptionWords::members>(error, error_size, [&] {
     given(c, "compressor");
     given(rows, "rows");
     given(n, "n");
@@ -178,7 +178,7 @@ int snapkv_select(snapkv_compressor* c, const snapkv_layer* layer, int64_t capac
 int snapkv_gather(snapkv_compressor* c, const snapkv_layer* layer, const snapkv_view* src,
                   int64_t capacity, const int32_t* rows, const int32_t* n, const snapkv_view* dst,
                   char* error, size_t error_size) {
-  return guarded(error, error_size, [&] {
+  return guarded<OptionWords::members>(error, error_size, [&] {
     given(c, "compressor");
     given(rows, "rows");
     given(n, "n");

@@ -76,6 +76,14 @@ class CApiEngine : public ::testing::Test {
   char error_[400] = "";
 };
 
+TEST_F(CApiEngine, ErrorsCallOptionsByTheNamesThatSetThem) {
+  set("kv_budget", "3");
+  EXPECT_EQ(snapkv_session_new(model_, options_, error_, sizeof error_), nullptr);
+  const std::string message = error_;
+  EXPECT_TRUE(message.starts_with("kv_budget is 3")) << message;
+  EXPECT_NE(message.find("kv_window_size + kv_sinks"), std::string::npos) << message;
+}
+
 TEST_F(CApiEngine, AnswersAsTheCppApiDoes) {
   set("kv_budget", "128");
   const std::string text = document() + "\nThe special number of Paris is";
@@ -135,8 +143,7 @@ TEST_F(CApiEngine, AsksSeveralQuestionsOfOneDocument) {
   EXPECT_GT(calls, 0);
   EXPECT_EQ(snapkv_prefix_tokens(prefix), ids.size());
   const std::string path = ::testing::TempDir() + "c_api_document.kv";
-  ASSERT_EQ(snapkv_prefix_save(prefix, path.c_str(), error_, sizeof error_), SNAPKV_OK)
-      << error_;
+  ASSERT_EQ(snapkv_prefix_save(prefix, path.c_str(), error_, sizeof error_), SNAPKV_OK) << error_;
   snapkv_prefix* loaded = snapkv_prefix_load(model_, path.c_str(), error_, sizeof error_);
   ASSERT_NE(loaded, nullptr) << error_;
   const std::string question = "\nThe special number of Paris is";

@@ -70,7 +70,7 @@ test('errors name what is wrong, with the codes of the engine', () => {
   for (const [args, code, message] of [
     [[], 2, /which model\?/],
     [[MODEL], 2, /needle\.gguf has no chat template/],
-    [[MODEL, '--kv-budgt', '3'], 2, /no option "kv_budgt"/],
+    [[MODEL, '--kv-budgt', '3'], 2, /no option "--kv-budgt".*did you mean --kv-budget\?/],
     [[MODEL, '--kv-budget'], 2, /--kv-budget needs a value/],
     [[MODEL, 'another'], 2, /what is another\?/],
     [['no/such/model'], 1, /no\/such\/model/],

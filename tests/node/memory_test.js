@@ -57,7 +57,7 @@ test('errors leave nothing', async () => {
   const model = await Model.load(MODEL, {nThreads: 1});
   const long = TEXT.repeat(3);  // still being read when its first report arrives
   await assertFlat(100, async () => {
-    await rejects(model.session({topP: 2}), {field: 'top_p'});
+    await rejects(model.session({topP: 2}), {field: 'topP'});
     await rejects(model.prefill(long, {onProgress: () => false}), {code: 'SNAPKV_ERROR_CANCELLED'});
     await rejects(Model.load('no/such/file'), {code: 'SNAPKV_ERROR_RUNTIME'});
   });

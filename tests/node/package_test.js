@@ -126,11 +126,12 @@ test('chats use the template of the model', async () => {
 
 test('errors have a code, and the field at fault', async () => {
   const usage = {name: 'SnapkvError', code: 'SNAPKV_ERROR_USAGE'};
-  await rejects(model.session({topP: 2}), {...usage, field: 'top_p', message: /it must be a number/});
+  await rejects(model.session({topP: 2}), {...usage, field: 'topP', message: /^topP.*it must be a number/});
+  await rejects(model.session({top_p: 2}), {...usage, field: 'top_p', message: /^top_p/});
   await rejects(model.session({budget: 3}), {...usage, field: 'budget', message: /no option "budget"/});
   await rejects(model.session({kvBudget: 3, kv_budget: 4}), {...usage, field: 'kv_budget'});
-  await rejects(model.session({kvBudget: {}}), {...usage, field: 'kv_budget'});
-  await rejects(model.session({spillDir: 'a\0b'}), {...usage, field: 'spill_dir'});
+  await rejects(model.session({kvBudget: {}}), {...usage, field: 'kvBudget'});
+  await rejects(model.session({spillDir: 'a\0b'}), {...usage, field: 'spillDir'});
   await rejects(model.detokenize([1, -1]), {...usage, field: 'ids', message: /ids\[1\] is -1/});
   await rejects(Model.load('no/such/model.gguf'), {code: 'SNAPKV_ERROR_RUNTIME', message: /no\/such/});
   await rejects(Model.load(__filename), {code: 'SNAPKV_ERROR_BAD_MODEL'});
@@ -140,6 +141,28 @@ test('errors have a code, and the field at fault', async () => {
   assert.throws(() => options('none'), {code: 'SNAPKV_ERROR_USAGE', field: 'policy'});
   assert.throws(() => model.chat('x', {signal: 5}), {code: 'SNAPKV_ERROR_USAGE', field: 'signal'});
   assert.ok(new SnapkvError('', '') instanceof Error);
+});
+
+test('errors name options as they were written', async () => {
+  const message = async (work) => {
+    const error = await work.then(() => assert.fail('no error'), (thrown) => thrown);
+    assert.match(error.stack, new RegExp(`^SnapkvError: ${error.message.slice(0, 10)}`));
+    return error.message;
+  };
+  // two options in one message, of which one was not given
+  assert.match(await message(model.session({kvBudget: 3})), /kvBudget.*kvWindow/);
+  assert.match(await message(model.session({kv_budget: 3})), /kv_budget.*kv_window/);
+  assert.match(await message(model.session({'--kv-budget': 3})), /--kv-budget.*--kv-window/);
+  const unknown = await message(model.session({kvBugdet: 3}));
+  assert.match(unknown, /"kvBugdet".*did you mean kvBudget\?/);
+  assert.doesNotMatch(unknown, /kv_/);
+  assert.match(await message(model.session({kvPolicy: 'chunkkv', kvChunkLength: 0})), /kvChunkLength/);
+  assert.match(await message(Model.load(MODEL, {nThreads: -1})), /nThreads/);
+  assert.match(await message(model.generate('x', {topK: -1})), /topK/);
+  assert.match(await message(Model.load('no/such_model/kv_budget.gguf')), /such_model\/kv_budget\.gguf/);
+  // a later call replaces an option of the model in another spelling
+  const other = await Model.load(MODEL, {kvBudget: 3});
+  await (await other.session({kv_budget: 128})).free();
 });
 
 test('what has been freed says so', async () => {
@@ -155,5 +178,5 @@ test('what has been freed says so', async () => {
 test('kv_policy decides which other options there are, in any order', async () => {
   const session = await model.session({kvNFuture: 64, kvPolicy: 'expected-attention'});
   session.free();
-  await rejects(model.session({kvNFuture: 64}), {field: 'kv_n_future'});
+  await rejects(model.session({kvNFuture: 64}), {field: 'kvNFuture'});
 });
