@@ -21,6 +21,7 @@
 // for VNNI, of blocks of 32 values and of superblocks that are 8 such blocks
 //   load_8, kSurplus    see VnniLevels; no surplus with kHasMin
 //   d_8(p)              their scales, each in the two lanes of its words
+//   half_d_8(p)         the same where a scale belongs to 16 values
 //   min_16(p)           with kHasMin: -m of blocks 0 ... 7, then zeros
 // for VNNI, other superblocks
 //   load_parts          like load_8, for the 8 parts; see superblocks_x86.h
@@ -77,6 +78,11 @@ inline constexpr int kBlockOfWord[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 /// The levels of 8 blocks plus X86Block::kSurplus, unsigned: q[v] has values 8v ... 8v + 7 of each.
 using VnniLevels = __m512i[4];
+
+/// Scales of the first and the last halves of 8 blocks, in the two lanes of their words.
+struct HalfScales {
+  __m512 first, last;
+};
 
 /// Loads four pieces of 16 bytes, `stride` apart.
 template <int kStride>
@@ -405,6 +411,32 @@ struct X86Block<DType::nvfp4> {
     const __m128i e4m3 = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, nan), _mm_and_si128(bytes, nan));
     const __m128i halves = _mm_slli_epi16(_mm_cvtepu8_epi16(e4m3), 7);
     return _mm256_mul_ps(_mm256_cvtph_ps(halves), _mm256_set1_ps(128.0f));
+  }
+
+  static constexpr int kSurplus = 12;
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    const char* qs = p + offsetof(BlockNVFP4, qs);
+    const __m512i low_bits = _mm512_set1_epi8(15);
+    const __m512i a = load_two_blocks(qs), b = load_two_blocks(qs + 2 * sizeof(BlockNVFP4));
+    const __m512i first = _mm512_unpacklo_epi64(a, b), last = _mm512_unpackhi_epi64(a, b);
+    q[0] = _mm512_and_si512(first, low_bits);
+    q[1] = _mm512_and_si512(_mm512_srli_epi16(first, 4), low_bits);
+    q[2] = _mm512_and_si512(last, low_bits);
+    q[3] = _mm512_and_si512(_mm512_srli_epi16(last, 4), low_bits);
+    look_up(BlockMXFP4::kLevels, kSurplus, q);
+  }
+  static SNAPKV_VNNI_INLINE HalfScales half_d_8(const char* p) {
+    const __m512 all =
+        _mm512_insertf32x8(_mm512_castps256_ps512(half_scales(p, 0)), half_scales(p, 1), 1);
+    const __m512i first = _mm512_setr_epi32(0, 0, 8, 8, 2, 2, 10, 10, 4, 4, 12, 12, 6, 6, 14, 14);
+    const __m512i last = _mm512_add_epi32(first, _mm512_set1_epi32(1));
+    return {.first = _mm512_permutexvar_ps(first, all), .last = _mm512_permutexvar_ps(last, all)};
+  }
+
+ private:
+  static SNAPKV_VNNI_INLINE __m512i load_two_blocks(const char* qs) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(load_32(qs)), load_32(qs + sizeof(BlockNVFP4)),
+                              1);
   }
 };
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "backend/cpu/weights/blocks_x86.h"
+#include "backend/cpu/weights/codebooks_x86.h"
 
 #if defined(__x86_64__)
 
@@ -298,12 +299,139 @@ struct X86Block<DType::iq4_xs> : X86Superblock<DType::iq4_xs> {
 
 // ---------------------------------------------------------------- types with codebooks
 
-template <DType T>
-requires kHasPartWords<T>
-struct X86Block<T> : X86Superblock<T> {
+/// What these types have in common. CodebookLevels is faster where a whole superblock is read.
+template <DType T, int kSurplusOfLevels>
+struct X86Codebook : X86Superblock<T> {
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
     const LevelWords words = reinterpret_cast<const Block<T>*>(p)->part_words(part);
     return X86Superblock<T>::join(words[0], words[1], words[2], words[3]);
+  }
+  static constexpr int kSurplus = kSurplusOfLevels;
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    load_all_levels<kSurplus>(CodebookLevels<T>(p), q);
+  }
+};
+
+/// Those whose parts' words have four times seven signs, then a scale.
+template <DType T>
+struct X86SignWords : X86Codebook<T, 64> {
+  static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
+    const __m256i k = _mm256_srli_epi32(CodebookLevels<T>::words(p), 28);
+    return part_scales_to_lanes(odd_scales(k), X86Superblock<T>::d(p));
+  }
+};
+template <>
+struct X86Block<DType::iq2_xxs> : X86SignWords<DType::iq2_xxs> {};
+template <>
+struct X86Block<DType::iq3_xxs> : X86SignWords<DType::iq3_xxs> {};
+
+/// Those whose parts have a byte with a scale for each half.
+template <DType T>
+struct X86NibbleScales : X86Codebook<T, 64> {
+  static SNAPKV_VNNI_INLINE HalfScales half_d_8(const char* p) {
+    const __m128i bytes = _mm_cvtsi64_si128(load_word<int64_t>(p + offsetof(Block<T>, scales)));
+    const __m256i both = _mm256_cvtepu8_epi32(bytes);
+    const float d = X86Superblock<T>::d(p);
+    return {
+        .first = part_scales_to_lanes(odd_scales(_mm256_and_si256(both, _mm256_set1_epi32(15))), d),
+        .last = part_scales_to_lanes(odd_scales(_mm256_srli_epi32(both, 4)), d)};
+  }
+};
+template <>
+struct X86Block<DType::iq2_xs> : X86NibbleScales<DType::iq2_xs> {};
+template <>
+struct X86Block<DType::iq2_s> : X86NibbleScales<DType::iq2_s> {};
+
+template <>
+struct X86Block<DType::iq3_s> : X86Codebook<DType::iq3_s, 16> {
+  static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
+    const auto nibbles = load_word<int32_t>(p + offsetof(BlockIQ3_S, scales));
+    const __m256i k =
+        _mm256_and_si256(_mm256_srlv_epi32(_mm256_set1_epi32(nibbles),
+                                           _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28)),
+                         _mm256_set1_epi32(15));
+    return part_scales_to_lanes(odd_scales(k), d(p));
+  }
+};
+
+template <>
+struct X86Block<DType::iq1_s> : X86Codebook<DType::iq1_s, 16> {
+  static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
+    const __m256i words = _mm256_cvtepu16_epi32(load_16(p + offsetof(BlockIQ1_S, qh)));
+    const __m256i k = _mm256_and_si256(_mm256_srli_epi32(words, 12), _mm256_set1_epi32(7));
+    return part_scales_to_lanes(odd_scales(k), d(p));
+  }
+};
+
+template <>
+struct X86Block<DType::iq1_m> : X86Codebook<DType::iq1_m, 16> {
+  static SNAPKV_VNNI_INLINE HalfScales half_d_8(const char* p) {
+    const auto words = load_word<int64_t>(p + offsetof(BlockIQ1_M, scales));
+    const __m256i of_pairs = _mm256_cvtepu16_epi32(
+        _mm_unpacklo_epi16(_mm_cvtsi64_si128(words), _mm_cvtsi64_si128(words)));
+    const __m256i bits = _mm256_srlv_epi32(of_pairs, _mm256_setr_epi32(0, 6, 0, 6, 0, 6, 0, 6));
+    const __m256i low_bits = _mm256_set1_epi32(7);
+    return {.first = part_scales_to_lanes(odd_scales(_mm256_and_si256(bits, low_bits)), d(p)),
+            .last = part_scales_to_lanes(
+                odd_scales(_mm256_and_si256(_mm256_srli_epi32(bits, 3), low_bits)), d(p))};
+  }
+};
+
+// ---------------------------------------------------------------- tq1_0, tq2_0
+
+/// Ternary levels are the digits less 1.
+template <DType T>
+struct X86Ternary : X86Superblock<T> {
+  static constexpr int kOffset = 1, kSurplus = 1;
+  static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
+    return _mm512_set1_ps(X86Superblock<T>::d(p));
+  }
+};
+
+template <>
+struct X86Block<DType::tq2_0> : X86Ternary<DType::tq2_0> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) { return bit_pairs(p, part); }
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) { load_pairs(p, q); }
+};
+
+/// Powers of 3 for the words of a part's group v, whose two halves are digits `first` and `last`.
+constexpr int64_t ternary_powers(int first, int last) {
+  return kPowersOf3[first] * int64_t{0x0000000000010001} |
+         kPowersOf3[last] * int64_t{0x0001000100000000};
+}
+/// Those of group v of a part.
+constexpr int64_t ternary_powers_of(int part, int v) {
+  if (part < 5) return ternary_powers(part, part);
+  if (part == 7 && v >= 2) return ternary_powers(2 * v - 4, 2 * v - 3);
+  return ternary_powers((part - 5) * 2 + v / 2, (part - 5) * 2 + v / 2);
+}
+
+template <>
+struct X86Block<DType::tq1_0> : X86Ternary<DType::tq1_0> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
+    const __m256i powers =
+        _mm256_setr_epi64x(ternary_powers_of(part, 0), ternary_powers_of(part, 1),
+                           ternary_powers_of(part, 2), ternary_powers_of(part, 3));
+    if (part < 5) return ternary_digits(load_32(p), powers);
+    const __m128i next = load_16(p + 32);
+    __m128i last = next;
+    if (part == 7) last = _mm_set1_epi32(load_word<int32_t>(p + offsetof(BlockTQ1_0, qh)));
+    return ternary_digits(_mm256_inserti128_si256(_mm256_castsi128_si256(next), last, 1), powers);
+  }
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    static constexpr PartWords kPowers[4] = {
+        each_word([](int part) { return ternary_powers_of(part, 0); }),
+        each_word([](int part) { return ternary_powers_of(part, 1); }),
+        each_word([](int part) { return ternary_powers_of(part, 2); }),
+        each_word([](int part) { return ternary_powers_of(part, 3); })};
+    constexpr __mmask8 kFrom5 = 0b10101000, kOf7 = 0b10000000;  // the words of parts 5, 6, 7
+    const __m512i qh = _mm512_set1_epi32(load_word<int32_t>(p + offsetof(BlockTQ1_0, qh)));
+    SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
+      __m512i bytes = _mm512_set1_epi64(load_word<int64_t>(p + 8 * v));
+      bytes = _mm512_mask_set1_epi64(bytes, kFrom5, load_word<int64_t>(p + 32 + v % 2 * 8));
+      if (v >= 2) bytes = _mm512_mask_mov_epi64(bytes, kOf7, qh);
+      q[v] = ternary_digits(bytes, load(kPowers[v]));
+    }
   }
 };
 
@@ -331,11 +459,17 @@ concept HasNibbles = requires(__m256i nibbles) {
 template <DType T>
 concept HasHalfScales = std::is_same_v<typename X86Block<T>::Scales, HalfPartBytes>;
 
-/// Whether blocks have 64 values, and an f32 scale for each 16. Kernels with 512-bit vectors do not
-/// know them.
+/// Whether blocks have 64 values, and an f32 scale for each 16. Packing with 512-bit vectors does
+/// not know them.
 template <DType T>
 concept HasFloatHalves = requires {
   X86Block<T>::half_scales(nullptr, 0);
+};
+
+/// Whether levels are loaded by CodebookLevels.
+template <DType T>
+concept HasCodebook = requires {
+  CodebookLevels<T>::kHasSigns;
 };
 
 /// Whether integer sums are over 16 values.
@@ -345,7 +479,7 @@ constexpr bool kSumsHalves = HasHalfScales<T> || HasFloatHalves<T>;
 /// The largest of the bytes of levels in pieces of weights (byte_panels.h).
 template <DType T>
 constexpr int kMostLevel = [] {
-  if constexpr (T == DType::q2_k) return 3;
+  if constexpr (T == DType::q2_k || T == DType::tq1_0 || T == DType::tq2_0) return 3;
   if constexpr (T == DType::q3_k) return 7;
   if constexpr (T == DType::q4_0 || T == DType::q4_1 || T == DType::q4_k) return 15;
   if constexpr (T == DType::mxfp4 || T == DType::nvfp4) return 24;
@@ -357,14 +491,19 @@ constexpr int kMostLevel = [] {
 /// How many words of 4 levels, times activations, AVX2 adds up in 16 bits: two products to a sum,
 /// in one part. 0 for 8-bit levels. (A NaN's activation is -128.)
 template <DType T>
-constexpr int kNarrowWords = std::min(kSumsHalves<T> ? 4 : 8,
-                                      static_cast<int>(std::bit_floor(0x7fffu /
-                                                                      (2 * kMostLevel<T> * 128))));
+constexpr int kNarrowWords = std::min(
+    kSumsHalves<T> ? 4 : 8, static_cast<int>(std::bit_floor(0x7fffu / (2 * kMostLevel<T> * 128))));
 
 /// Whether VNNI treats 256 values as 8 blocks with their own scales.
 template <DType T>
 concept HasVnniBlocks = requires {
-  X86Block<T>::kSurplus;
+  X86Block<T>::d_8(nullptr);
+};
+
+/// Whether it does so with two scales for each block.
+template <DType T>
+concept HasVnniHalfBlocks = requires {
+  X86Block<T>::half_d_8(nullptr);
 };
 
 /// Whether VNNI treats the type as superblocks with integer scales.

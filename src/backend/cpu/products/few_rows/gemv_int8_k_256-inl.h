@@ -119,14 +119,30 @@ SNAPKV_256_INLINE void prepare_pair(const char* const (&p)[2], const KUnit* cons
   }
 }
 
+/// The levels of a superblock, part by part.
+template <DType T>
+struct SuperblockLevels {
+  const char* p;
+  explicit SNAPKV_256_INLINE SuperblockLevels(const char* at) : p(at) {}
+  SNAPKV_256_INLINE __m256i of(int part) const { return X86Block<T>::levels(p, part); }
+};
+template <DType T>
+requires HasCodebook<T>
+struct SuperblockLevels<T> {
+  CodebookLevels<T> groups;
+  explicit SNAPKV_256_INLINE SuperblockLevels(const char* p) : groups(p) {}
+  SNAPKV_256_INLINE __m256i of(int part) const { return part_levels(groups, part); }
+};
+
 /// acc[t] += the products of the superblock at p, which belongs to row `row` of the pair.
 template <DType T, int N>
 SNAPKV_256_INLINE void multiply_superblock(const char* p, int row, const KUnit* const (&x)[N],
                                            const PairFactors<T> (&factors)[N], __m256 (&acc)[N]) {
   __m256i sums[N];
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) sums[t] = _mm256_setzero_si256();
+  const SuperblockLevels<T> levels(p);
   SNAPKV_UNROLL for (int part = 0; part < kSuperblockParts; ++part) {
-    const __m256i w = X86Block<T>::levels(p, part);
+    const __m256i w = levels.of(part);
     SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
       const __m256i pairs = multiply_neighbours<T>(w, x[t]->q[part], x[t]->magnitudes[part]);
       sums[t] = add_scaled_pairs(sums[t], pairs, factors[t].of(row, part));

@@ -70,13 +70,21 @@ SNAPKV_VNNI void prepare(const float* x, int64_t n, void* unit_) {
 struct Weights {
   VnniLevels q;
   __m512 d;
+  __m512
+      last_d;  // with HasVnniHalfBlocks: d is then the scale of the first 16 values of each block
   __m512 min;  // -m of blocks 0 ... 7, then zeros; if the type has minima
 };
 
 template <DType T>
 SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights& w) {
   X86Block<T>::load_8(p, w.q);
-  w.d = X86Block<T>::d_8(p);
+  if constexpr (HasVnniHalfBlocks<T>) {
+    const HalfScales d = X86Block<T>::half_d_8(p);
+    w.d = d.first;
+    w.last_d = d.last;
+  } else {
+    w.d = X86Block<T>::d_8(p);
+  }
   if constexpr (kHasMin<T>) w.min = X86Block<T>::min_16(p);
 }
 
@@ -107,6 +115,45 @@ SNAPKV_VNNI_INLINE void multiply_unit(const Weights (&w)[R], const Unit* const (
   }
 }
 
+/// The same where a scale belongs to 16 values.
+template <DType T, int R, int N>
+SNAPKV_VNNI_INLINE void multiply_half_blocks(const Weights (&w)[R], const Unit* const (&x)[N],
+                                             int64_t u, __m512 (&acc)[R][N]) {
+  constexpr int kSurplus = X86Block<T>::kSurplus;
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+    const Unit& unit = x[t][u];
+    const __m512i negative_sums = _mm512_load_si512(unit.negative_sums);
+    const __m512 d = _mm512_load_ps(unit.d);
+    __m512i first[R], last[R];
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      first[r] = _mm512_madd_epi16(negative_sums, _mm512_set1_epi32(kSurplus));
+      last[r] = _mm512_madd_epi16(negative_sums, _mm512_set1_epi32(kSurplus << 16));
+    }
+    SNAPKV_UNROLL for (int v = 0; v < 2; ++v) {
+      const __m512i q = _mm512_load_si512(unit.q[v]), q2 = _mm512_load_si512(unit.q[2 + v]);
+      SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+        first[r] = _mm512_dpbusd_epi32(first[r], w[r].q[v], q);
+        last[r] = _mm512_dpbusd_epi32(last[r], w[r].q[2 + v], q2);
+      }
+    }
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      const __m512 sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(first[r]), w[r].d,
+                                         _mm512_mul_ps(_mm512_cvtepi32_ps(last[r]), w[r].last_d));
+      acc[r][t] = _mm512_fmadd_ps(sum, d, acc[r][t]);
+    }
+  }
+}
+
+template <DType T, int R, int N>
+SNAPKV_VNNI_INLINE void multiply_weights(const Weights (&w)[R], const Unit* const (&x)[N],
+                                         int64_t u, __m512 (&acc)[R][N]) {
+  if constexpr (HasVnniHalfBlocks<T>) {
+    multiply_half_blocks<T, R, N>(w, x, u, acc);
+  } else {
+    multiply_unit<T, R, N>(w, x, u, acc);
+  }
+}
+
 template <DType T>
 struct Kernel {
   static constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
@@ -131,7 +178,7 @@ struct Kernel {
         for (int64_t i = 0; i < kUnitBytes; i += 64) __builtin_prefetch(q + range.ahead + i, 0, 2);
         load_weights<T>(q, w[r]);
       }
-      multiply_unit<T, R, N>(w, x, u, acc);
+      multiply_weights<T, R, N>(w, x, u, acc);
       p += kUnitBytes;
     }
     if (range.unit_end > n_complete) {  // missing blocks are zero, scale included
@@ -141,7 +188,7 @@ struct Kernel {
         std::memcpy(padded, p + r * c.w_stride, static_cast<size_t>(n_bytes));
         load_weights<T>(padded, w[r]);
       }
-      multiply_unit<T, R, N>(w, x, n_complete, acc);
+      multiply_weights<T, R, N>(w, x, n_complete, acc);
     }
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
       SNAPKV_UNROLL for (int t = 0; t < N; ++t) sums[r][t] = acc[r][t];
@@ -152,7 +199,7 @@ struct Kernel {
 GemvFn find_multiply(DType weight) {
   return visit_weight_type(weight, [](auto type) -> GemvFn {
     constexpr DType T = type.dtype;
-    if constexpr (HasVnniBlocks<T>) {
+    if constexpr (HasVnniBlocks<T> || HasVnniHalfBlocks<T>) {
       return avx512::multiply<Kernel<T>>;
     }
     return vnni_superblock_function(T);

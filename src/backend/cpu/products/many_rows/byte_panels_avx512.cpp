@@ -41,12 +41,13 @@ template <DType T>
 SNAPKV_VNNI_INLINE void unpack_scales(const char* rows, int64_t stride, int64_t n, int64_t first,
                                       typename BytePanelType<T>::Part* parts) {
   using B = X86Block<T>;
+  constexpr bool kIsBlocks = HasVnniBlocks<T> && BytePanelType<T>::kParts == kSuperblockParts;
   __m512i d[kLanes], min[kLanes];
   SNAPKV_UNROLL for (int r = 0; r < kLanes; ++r) {
     d[r] = min[r] = _mm512_setzero_si512();
     if (r >= n) continue;
     const char* p = rows + r * stride;
-    if constexpr (HasVnniBlocks<T>) {
+    if constexpr (kIsBlocks) {
       d[r] = _mm512_castps_si512(B::d_8(p));
       if constexpr (kHasMin<T>) min[r] = _mm512_castps_si512(B::min_16(p));
     } else {
@@ -58,7 +59,7 @@ SNAPKV_VNNI_INLINE void unpack_scales(const char* rows, int64_t stride, int64_t 
   if constexpr (kHasMin<T>) avx512::transpose(min);
   SNAPKV_UNROLL for (int part = 0; part < BytePanelType<T>::kParts; ++part) {
     // d_8() has each block's scale in the two lanes of its words
-    const int lane = HasVnniBlocks<T> ? lane_of(part) : part;
+    const int lane = kIsBlocks ? lane_of(part) : part;
     _mm512_store_si512(parts[part].d + first, d[lane]);
     if constexpr (kHasMin<T>) _mm512_store_si512(parts[part].min + first, min[part]);
   }
