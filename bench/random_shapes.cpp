@@ -162,6 +162,33 @@ RandomFamily deepseek2_lite() {
                    {"rope.scaling.yarn_log_multiplier", 0.0707}}};
 }
 
+RandomFamily deepseek32() {
+  return {.architecture = "deepseek32",
+          .n_rot = 64,
+          .own_output = true,
+          .n_expert = 16,
+          .n_expert_used = 4,
+          .choice_bias = true,
+          .n_ff_dense = 8192,
+          .n_dense_layers = 1,
+          .n_ff_shared = 1408,
+          .latent = {.rank = 512,
+                     .q_rank = 1536,
+                     .n_unrotated = 128,
+                     .n_value = 128,
+                     .n_index_head = 64,
+                     .d_index = 128,
+                     .top_k = 2048,
+                     .index_layers = {0, 1, 2, 3}},
+          .keys = {{"rope.scaling.type", "yarn"},
+                   {"rope.scaling.factor", 40.0},
+                   {"rope.scaling.original_context_length", int64_t{4096}},
+                   {"rope.scaling.yarn_log_multiplier", 0.1},
+                   {"expert_gating_func", int64_t{2}},
+                   {"expert_weights_norm", true},
+                   {"expert_weights_scale", 2.5}}};
+}
+
 RandomFamily kimi_linear(int64_t n_expert) {
   return {.architecture = "kimi-linear",
           .n_rot = 64,
@@ -209,6 +236,7 @@ const std::vector<NamedShape>& shapes() {
       // V2-Lite's, fewer layers
       {"deepseek2-lite-3b", {2048, 8, 16, 1, 192, 1408, 32000, 1e4, deepseek2_lite()}},
       {"deepseek2-lite-16b", {2048, 27, 16, 1, 192, 1408, 102400, 1e4, deepseek2_lite()}},
+      {"deepseek32-1b", {2048, 4, 32, 1, 192, 1408, 32000, 1e4, deepseek32()}},  // 671B's indexer
       // 48B's, fewer layers and experts
       {"kimi-linear-2b", {2304, 8, 32, 1, 192, 1024, 32000, 1e4, kimi_linear(32)}},
       {"kimi-linear-48b", {2304, 27, 32, 1, 192, 1024, 163840, 1e4, kimi_linear(256)}},

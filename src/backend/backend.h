@@ -57,6 +57,8 @@ class PlannedDevice {
   virtual ~PlannedDevice() = default;
 
   virtual ProductTraits products(DType /*weight*/) const { return {}; }
+  /// Whether attention_decode() takes DecodeAttention::chosen.
+  virtual bool attends_to_chosen() const { return false; }
   /// Memory that the library for products of many rows takes for code and objects of its own while
   /// a prompt is read. `n_networks`: as many parts of the model get different numbers of tokens.
   virtual size_t library_bytes(int64_t /*n_networks*/) const { return 0; }

@@ -354,7 +354,18 @@ bool attention_prefill(const Backend& backend, const PrefillAttention& a) {
   return a.out.numel() > 0;
 }
 
-bool attention_decode(const Backend&, const DecodeAttention& a) {
+bool index_scores(const Backend&, const IndexScores& s) {
+  SNAPKV_CHECK(is_f32(s.q, {kAny, kAny, kAny}));
+  const int64_t n = s.q.shape[0];
+  SNAPKV_CHECK(is_f32(s.weights, {n, s.q.shape[1]}) && is_f32(s.out, {n, kAny}));
+  SNAPKV_CHECK(is_kv_dtype(s.keys.dtype) && has_shape(s.keys, {kAny, s.q.shape[2]}));
+  SNAPKV_CHECK(s.keys.stride[1] == row_bytes(s.keys.dtype, 1));
+  SNAPKV_CHECK(std::ssize(s.n_seen) == n);
+  SNAPKV_CHECK(all_within(s.n_seen, 0, std::min(s.keys.shape[0], s.out.shape[1])));
+  return std::any_of(s.n_seen.begin(), s.n_seen.end(), [](int32_t seen) { return seen > 0; });
+}
+
+bool attention_decode(const Backend& backend, const DecodeAttention& a) {
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_f32(a.out, {a.q.shape[0], a.q.shape[1], kAny}));
   SNAPKV_CHECK(is_cache_dtype(a.kv_dtype, a.q.shape[2]));
@@ -366,6 +377,12 @@ bool attention_decode(const Backend&, const DecodeAttention& a) {
   SNAPKV_CHECK(n_heads > 0 && n_heads % n_seq == 0 && a.q.shape[1] % (n_heads / n_seq) == 0);
   for (const HeadRows& head : a.heads) {
     SNAPKV_CHECK(head.n_kv >= 1 && head.k != nullptr && head.v != nullptr);
+  }
+  if (!a.chosen) return true;
+  SNAPKV_CHECK(backend.attends_to_chosen() && is_kv_dtype(a.kv_dtype));
+  SNAPKV_CHECK(a.chosen.dtype == DType::i32 && is_dense(a.chosen, {n_heads, kAny}));
+  for (const HeadRows& head : a.heads) {
+    SNAPKV_CHECK(a.chosen.shape[1] >= 1 && a.chosen.shape[1] <= head.n_kv);
   }
   return true;
 }

@@ -373,6 +373,16 @@ struct HeadRows {
   int32_t n_kv = 0;         // >= 1
 };
 
+/// out[t, j] = sum over h of weights[t, h] * max(0, q[t, h] . keys[j]) for j < n_seen[t] (DeepSeek
+/// Sparse Attention, arXiv 2512.02556, eq. 1). Sums are in f32 at least.
+struct IndexScores {
+  Tensor q;                         // [n, n_head, d] f32
+  Tensor weights;                   // [n, n_head] f32
+  Tensor keys;                      // [capacity, d] KV dtype, with any stride
+  std::span<const int32_t> n_seen;  // [n]
+  Tensor out;                       // [n, >= max(n_seen)] f32; other columns are left unchanged
+};
+
 /// Attention of queries, each over rows of its own. These may be the first ones of another query's:
 /// of a step with several tokens of a sequence, the later ones see more. The number of rows differs
 /// between queries and between heads; nothing is padded. A sliding window is expressed by where
@@ -387,8 +397,14 @@ struct DecodeAttention {
   /// Whether each row of v lies in the row of k, a whole number of the type's blocks after its
   /// beginning.
   bool v_in_k = false;
+  /// [n * n_head_kv, k] i32: the numbers of the rows of `heads` that are attended to, ascending,
+  /// each below n_kv (not checked: they are in device memory). Empty: all are. Only of a KV dtype,
+  /// where PlannedDevice::attends_to_chosen().
+  Tensor chosen = {};
 
   int64_t value_dim() const { return out.shape[2]; }
+  /// How many rows of `heads[head]` are attended to.
+  int64_t n_rows(int64_t head) const { return chosen ? chosen.shape[1] : heads[head].n_kv; }
   /// Bytes from a row of v to the next one.
   int64_t v_step() const { return row_bytes(kv_dtype, v_in_k ? q.shape[2] : value_dim()); }
 };

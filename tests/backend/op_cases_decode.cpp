@@ -2,6 +2,8 @@
 // Cases for attention in decode.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 #include "tests/backend/attention_cases.h"
 
@@ -47,8 +49,8 @@ struct DecodeTensors {
     for (const auto& sequence : s.n_kv) {
       for (const int32_t n : sequence) {
         const char* const k = rows(n, s.head_dim);
-        const char* const v = s.v_in_k ? k + row_bytes(s.kv, s.head_dim - s.n_value())
-                                       : rows(n, s.n_value());
+        const char* const v =
+            s.v_in_k ? k + row_bytes(s.kv, s.head_dim - s.n_value()) : rows(n, s.n_value());
         heads.push_back({k, v, n});
       }
     }
@@ -178,6 +180,51 @@ void add_steps_of_tokens(OpCases& cases) {
   add_step({5, 72, {{1300, 640}, {9, 8}}, DType::f16, 1.0f, 0, {0, 3.0f, true}}, 6, true);
 }
 
+/// Attention to the rows of each head that are chosen: `k` of them at random, always the last one.
+Results run_chosen(const Place& at, const Decode& s, int64_t k) {
+  const DecodeTensors t(at, s);
+  const int64_t n_head = std::ssize(s.n_kv[0]) * s.n_group, n_heads = std::ssize(t.heads);
+  TestTensor numbers({n_heads, k}, DType::i32);
+  std::mt19937 random(7);
+  for (int64_t h = 0; h < n_heads; ++h) {
+    std::vector<int32_t> all(t.heads[h].n_kv - 1);
+    std::iota(all.begin(), all.end(), 0);
+    auto* const of_head = numbers.view().at<int32_t>(h);
+    std::sample(all.begin(), all.end(), of_head, k - 1, random);  // in order
+    of_head[k - 1] = t.heads[h].n_kv - 1;
+  }
+  const DeviceTensor q = at.put(random_tensor({std::ssize(s.n_kv), n_head, s.head_dim}, 1));
+  const DeviceTensor out = at.zeros({std::ssize(s.n_kv), n_head, s.n_value()});
+  const DeviceTensor chosen = at.put(numbers), sinks = at.put(sinks_of(n_head));
+  ops::attention_decode(at, {.q = q,
+                             .heads = t.heads,
+                             .kv_dtype = s.kv,
+                             .scale = 0.125f,
+                             .out = out,
+                             .variant = s.variant.on(sinks),
+                             .v_in_k = s.v_in_k,
+                             .chosen = chosen});
+  return out.host();
+}
+
+void add_chosen_rows(OpCases& cases) {
+  const auto add_choice = [&](const Decode& s, int64_t k, bool is_large) {
+    OpCase& added = cases.emplace_back(
+        fmt::format("{} chosen of {}", k, s.name()),
+        [=](const Place& at) { return run_chosen(at, s, k); },
+        [=](const Place& at) { return decode_bound(at, s.kv); });
+    added.not_on_cuda();  // attends to copies
+    if (is_large) added.only_fast();
+  };
+  for (const DType kv : {DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t k : {1, 3, 64, 69}) {
+      add_choice({5, 96, {{70}, {300}}, kv, 1.0f, 0, {0, 0, true}, 32, true}, k, false);
+    }
+    add_choice({3, 64, {{70, 500}, {90, 80}}, kv}, 67, false);
+    add_choice({16, 576, {{1500}, {700}}, kv, 1.0f, 0, {}, 512, true}, 600, true);
+  }
+}
+
 /// One sequence with `n_head_kv` heads of `n` rows, for which `make` makes keys and values.
 template <typename F>
 OpCase::Run decode_of(int64_t n_head_kv, int64_t n_group, int32_t n, int64_t head_dim, DType kv,
@@ -207,6 +254,7 @@ OpCases attention_decode_cases() {
   OpCases cases;
   add_decode_shapes(cases);
   add_steps_of_tokens(cases);
+  add_chosen_rows(cases);
   for (const DType kv : kCacheTypes) {
     for (const Variant& variant : kVariants) {
       const Decode s{3, 64, {{1, 700}, {64, 130}}, kv, 3.0f, 0, variant};

@@ -120,6 +120,45 @@ OpCases row_dots_cases() {
   return cases;
 }
 
+OpCases index_scores_cases() {
+  struct Shape {
+    std::vector<int32_t> n_seen;
+    int64_t n_head, d;
+  };
+  OpCases cases;
+  for (const Shape& shape : {Shape{{0}, 4, 8},
+                             {{1, 0, 2}, 1, 1},
+                             {{63, 64, 65}, 3, 37},
+                             {{300, 301, 302, 303, 5}, 9, 64},
+                             {{1000}, 64, 128}}) {
+    const int64_t n = std::ssize(shape.n_seen), n_head = shape.n_head, d = shape.d;
+    const int64_t capacity = *std::max_element(shape.n_seen.begin(), shape.n_seen.end()) + 2;
+    for (const DType dtype : kKvTypes) {
+      const auto run = [=](Backend& backend) {
+        const DeviceTensor rows(backend, random_tensor({capacity, d + 3}, 2, dtype));
+        const DeviceTensor q(backend, random_tensor({n, n_head, d}, 3));
+        const DeviceTensor weights(backend, random_tensor({n, n_head}, 4));
+        const DeviceTensor out(backend, old_scores(n, capacity));
+        Tensor keys = rows;
+        keys.shape[1] = d;
+        ops::index_scores(
+            backend,
+            {.q = q, .weights = weights, .keys = keys, .n_seen = shape.n_seen, .out = out});
+        return out.host();
+      };
+      // sums in f32; terms of either sign cancel
+      OpCase& added = cases.emplace_back(
+          fmt::format("index_scores {} queries, {} keys, {} heads of {}, {}", n, capacity - 2,
+                      n_head, d, name(dtype)),
+          run,
+          Tolerance{.abs = 2e-6 * static_cast<double>(n_head) * std::sqrt(static_cast<double>(d)),
+                    .rel = 1e-6});
+      if (capacity > 500) added.only_fast();
+    }
+  }
+  return cases;
+}
+
 OpCases sum_rows_cases() {
   OpCases cases;
   for (const Rows& rows : kRows) {

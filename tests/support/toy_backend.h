@@ -64,6 +64,7 @@ class ToyBackend final : public Backend {
   bool is_device() const override { return true; }
   DType compute_dtype() const override { return DType::f32; }
   int n_threads() const override { return 1; }
+  bool attends_to_chosen() const override { return true; }
   ToyKernels& kernels() override { return kernels_; }
 
   Buffer allocate(size_t bytes, const char*) override {

@@ -91,6 +91,9 @@ class CpuKernels final : public Kernels {
   size_t attention_prefill_workspace(const PrefillAttention& a) override {
     return cpu::attention_prefill_workspace(ctx_, a);
   }
+  size_t index_scores_workspace(const IndexScores& s) override {
+    return cpu::index_scores_workspace(ctx_, s);
+  }
   size_t attention_decode_workspace(const DecodeAttention& a) override {
     return cpu::attention_decode_workspace(ctx_, a);
   }
@@ -159,6 +162,7 @@ class CpuBackend final : public HostBackend {
     return ctx_.interleaved != nullptr ? &interleaved_ : nullptr;
   }
   ProductTraits products(DType weight) const override { return product_traits(ctx_, weight); }
+  bool attends_to_chosen() const override { return true; }
   Kernels* kernels_to_ask() override { return &kernels_; }
   Kernels& kernels() override { return kernels_; }
 

@@ -30,6 +30,7 @@ size_t project_packed_workspace(const CpuContext& ctx, const Tensor& x, const Pa
 size_t project_experts_workspace(const CpuContext& ctx, const ExpertProducts& p);
 size_t convert_rows_workspace(const CpuContext& ctx, const RowConversion& c);
 size_t attention_prefill_workspace(const CpuContext& ctx, const PrefillAttention& a);
+size_t index_scores_workspace(const CpuContext& ctx, const IndexScores& s);
 size_t attention_decode_workspace(const CpuContext& ctx, const DecodeAttention& a);
 size_t window_votes_workspace(const CpuContext& ctx, const WindowVotes& v);
 size_t top_k_workspace(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> n,

@@ -139,6 +139,27 @@ __global__ void dots_kernel(const HeadView<T> x, const HeadView<float> y, const 
   if (threadIdx.x % kWarpSize == 0) out.row(blockIdx.y)[j] = static_cast<float>(sum);
 }
 
+// One warp per key, for the query blockIdx.y.
+template <typename T>
+__global__ void index_scores_kernel(const HeadView<T> keys, const float* q, const float* weights,
+                                    int64_t n_head, const Scores out) {
+  const int64_t t = blockIdx.y;
+  const int64_t j = blockIdx.x * static_cast<int64_t>(kWarps) + threadIdx.x / kWarpSize;
+  if (j >= out.n[t]) return;
+  const T* const key = keys.row(0, j);
+  double score = 0.0;
+  for (int64_t h = 0; h < n_head; ++h) {
+    const float* const query = q + (t * n_head + h) * keys.d;
+    double dot = 0.0;
+    for (int64_t i = threadIdx.x % kWarpSize; i < keys.d; i += kWarpSize) {
+      dot += static_cast<double>(to_float(key[i])) * query[i];
+    }
+    dot = warp_sum(dot);
+    score += weights[t * n_head + h] * (dot < 0.0 ? 0.0 : dot);
+  }
+  if (threadIdx.x % kWarpSize == 0) out.row(t)[j] = static_cast<float>(score);
+}
+
 // One block per head and 32 channels; its warps take turns at the rows.
 template <typename T>
 __global__ void sum_rows_kernel(const HeadView<T> x, const Scores weights, float* out) {
@@ -322,6 +343,18 @@ void row_dots(Context& ctx, const Tensor& x, const Tensor& y, std::span<const in
     using T = decltype(value);
     launch(ctx, head_grid(longest(n), n.size(), kWarps), dots_kernel<T>, view_of<T>(x),
            view_of<float>(y), scores_of(out, ctx.put(n)));
+  });
+}
+
+void index_scores(Context& ctx, const IndexScores& s) {
+  visit_kv_type(s.keys.dtype, [&](auto value) {
+    using T = decltype(value);
+    const HeadView<T> keys = {static_cast<const char*>(s.keys.data), 0, s.keys.stride[0],
+                              s.keys.shape[1]};
+    // for all columns, so that a recorded step fits later ones that see more keys
+    launch(ctx, head_grid(s.out.shape[1], s.n_seen.size(), kWarps), index_scores_kernel<T>, keys,
+           static_cast<const float*>(s.q.data), static_cast<const float*>(s.weights.data),
+           s.q.shape[1], scores_of(s.out, ctx.put(s.n_seen)));
   });
 }
 

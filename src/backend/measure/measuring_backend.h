@@ -39,6 +39,7 @@ class MeasuringBackend final : public Backend {
   DType compute_dtype() const override { return traits_.compute; }
   int n_threads() const override { return traits_.n_threads; }
   ProductTraits products(DType weight) const override { return planned_->products(weight); }
+  bool attends_to_chosen() const override { return planned_->attends_to_chosen(); }
   size_t library_bytes(int64_t n_networks) const override {
     return planned_->library_bytes(n_networks);
   }

@@ -120,7 +120,16 @@ HostDecodeAttention on_host(HostCopies& copies, const DecodeAttention& a) {
   host.a.q = copies.tensor(a.q);
   host.a.out = copies.tensor(a.out);
   host.a.variant.sinks = copies.tensor(a.variant.sinks);
+  host.a.chosen = copies.tensor(a.chosen);
   return host;
+}
+
+IndexScores on_host(HostCopies& copies, IndexScores s) {
+  s.q = copies.tensor(s.q);
+  s.weights = copies.tensor(s.weights);
+  s.keys = copies.tensor(s.keys);
+  s.out = copies.tensor(s.out);
+  return s;
 }
 
 struct HostExperts {

@@ -2,6 +2,8 @@
 // Attention of prefill and of decoding as plain loops; ops.def defines them.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <vector>
 
 #include "backend/ref/ref_access.h"
 #include "backend/ref/ref_ops.h"
@@ -184,21 +186,57 @@ void attention_prefill(const PrefillAttention& a) {
   }
 }
 
+void index_scores(const IndexScores& s) {
+  const int64_t n_head = s.q.shape[1], d = s.q.shape[2];
+  for (int64_t t = 0; t < s.q.shape[0]; ++t) {
+    for (int64_t j = 0; j < s.n_seen[t]; ++j) {
+      const std::vector<double> key = get_row(s.keys.at<const void>(j), s.keys.dtype, d);
+      double score = 0.0;
+      for (int64_t h = 0; h < n_head; ++h) {
+        double dot = 0.0;
+        for (int64_t i = 0; i < d; ++i) dot += s.q.at<const float>(t, h)[i] * key[i];
+        score += s.weights.at<const float>(t)[h] * (dot < 0.0 ? 0.0 : dot);
+      }
+      s.out.at<float>(t)[j] = static_cast<float>(score);
+    }
+  }
+}
+
+namespace {
+
+/// The rows of t that are chosen for a head, or all; `memory` has the chosen ones.
+Tensor rows_to_attend(const DecodeAttention& a, int64_t head, const Tensor& t,
+                      std::vector<char>& memory) {
+  if (!a.chosen) return t;
+  const int64_t n = a.chosen.shape[1], d = t.shape[1], bytes = row_bytes(t.dtype, d);
+  memory.resize(n * bytes);
+  for (int64_t i = 0; i < n; ++i) {
+    std::memcpy(memory.data() + i * bytes, t.at<const void>(a.chosen.at<const int32_t>(head)[i]),
+                bytes);
+  }
+  return {memory.data(), t.dtype, {n, d}};
+}
+
+}  // namespace
+
 void attention_decode(const DecodeAttention& a) {
   const int64_t n_seq = a.q.shape[0], n_head = a.q.shape[1], head_dim = a.q.shape[2];
   const int64_t n_head_kv = std::ssize(a.heads) / n_seq;
   const int64_t n_group = n_head / n_head_kv;
   for (int64_t s = 0; s < n_seq; ++s) {
     for (int64_t h = 0; h < n_head; ++h) {
-      const HeadRows& head = a.heads[s * n_head_kv + h / n_group];
+      const int64_t kv_head = s * n_head_kv + h / n_group;
+      const HeadRows& head = a.heads[kv_head];
+      const Tensor k(const_cast<void*>(head.k), a.kv_dtype, {head.n_kv, head_dim});
       Tensor v(const_cast<void*>(head.v), a.kv_dtype, {head.n_kv, a.value_dim()});
       v.stride[0] = a.v_step();
+      std::vector<char> k_memory, v_memory;
       attend({.q = get_row(a.q.at<const void>(s, h), a.q.dtype, head_dim),
               .head = h,
-              .k = Tensor(const_cast<void*>(head.k), a.kv_dtype, {head.n_kv, head_dim}),
-              .v = v,
+              .k = rows_to_attend(a, kv_head, k, k_memory),
+              .v = rows_to_attend(a, kv_head, v, v_memory),
               .first = 0,
-              .end = head.n_kv,
+              .end = a.n_rows(kv_head),
               .scale = a.scale,
               .variant = a.variant},
              a.out.at<void>(s, h), a.out.dtype);

@@ -24,6 +24,7 @@ class RefBackend final : public HostBackend {
   std::string description() const override { return "ref (plain loops, 1 thread, f32)"; }
   DType compute_dtype() const override { return DType::f32; }
   int n_threads() const override { return 1; }
+  bool attends_to_chosen() const override { return true; }
   Kernels& kernels() override { return kernels_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ChosenAttention: attention of queries to the rows that an indexer chooses for each of them
-// (RowChoice), in ops that every device has: the scores of all rows that a query sees, the highest
-// of these, copies of their rows, and attention to the copies.
+// (RowChoice): the scores of all rows that a query sees, the highest of these, and attention to
+// their rows, which are read where they are, or from copies on devices that cannot do so.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,20 @@ class ChosenAttention {
   void run(Backend& backend, const Call& call);
 
  private:
-  void run_part(Backend& backend, const Call& call, int64_t begin, int64_t end, int64_t n_columns);
-  void choose(Backend& backend, const RowChoice& choice, const Tensor& rows,
-              std::span<const int32_t> n_seen, const Tensor& chosen);
+  /// Fills in chosen_ for queries [begin, end), which have the same rows.
+  Tensor choose(Backend& backend, const Call& call, int64_t begin, int64_t end, int64_t n_columns);
+  /// The outputs of queries [begin, end); chosen [end - begin, top_k].
+  void attend(Backend& backend, const Call& call, int64_t begin, int64_t end, const Tensor& chosen);
+  /// Points heads_ to copies of the chosen rows.
+  void copy_rows(Backend& backend, const Call& call, int64_t begin, int64_t end,
+                 const Tensor& chosen);
   /// A view of one of the buffers, which is made larger if it has to be.
   static Tensor room(Backend& backend, Buffer& buffer, DType dtype,
                      std::initializer_list<int64_t> shape);
 
-  Buffer products_;  // [n, n_index_head, columns] f32
-  Buffer scores_;    // [n, columns] f32
-  Buffer chosen_;    // [n, top_k] i32
-  Buffer copies_;    // [n, top_k, head_dim] KV dtype
+  Buffer scores_;  // [n, columns] f32
+  Buffer chosen_;  // [n, top_k] i32
+  Buffer copies_;  // [n, top_k, head_dim] KV dtype
   std::vector<HeadRows> heads_;
 };
 

@@ -76,7 +76,7 @@ void for_each_run(const DecodeAttention& a, const Shape& shape, int64_t kv_head,
   for (int64_t first = 0, end = 0; first < n_tokens; first = end) {
     const HeadRows& head = rows(first);
     end = first + 1;
-    while (end < n_tokens && rows(end).k == head.k && rows(end).v == head.v &&
+    while (!a.chosen && end < n_tokens && rows(end).k == head.k && rows(end).v == head.v &&
            rows(end).n_kv >= head.n_kv &&
            shape.split_rows(rows(end).n_kv) == shape.split_rows(head.n_kv)) {
       ++end;
@@ -106,7 +106,7 @@ Counts count_tasks(const DecodeAttention& a) {
       counts.n_tasks += n_shared;
       if (n_shared > 0) counts.most_heads = std::max(counts.most_heads, n);
       for (int64_t t = first; t < first + n; ++t) {
-        const int64_t n_splits = shape.n_splits(a.heads[t * shape.n_head_kv + h].n_kv);
+        const int64_t n_splits = shape.n_splits(a.n_rows(t * shape.n_head_kv + h));
         counts.n_tasks += n_splits - n_shared;
         counts.n_places += n_splits;
       }
@@ -147,29 +147,30 @@ Workspace cut(const DecodeAttention& a, int n_threads, const Counts& counts,
 void run_task(const DecodeAttention& a, const Shape& s, const Workspace& w, const Task& task,
               float* scores) {
   const HeadRows& rows = a.heads[task.head];
-  const int64_t size = s.split_rows(rows.n_kv), first = task.split * size;
+  const int64_t n_rows = a.n_rows(task.head), size = s.split_rows(n_rows);
+  const int64_t first = task.split * size, skipped = a.chosen ? 0 : first;
   const int64_t query = w.heads[task.head].query * s.n_group;
-  decode_split(
-      {.k = static_cast<const char*>(rows.k) + first * row_bytes(a.kv_dtype, s.head_dim),
-       .v = static_cast<const char*>(rows.v) + first * a.v_step(),
-       .v_step = a.v_step(),
-       .dtype = a.kv_dtype,
-       .n_rows = static_cast<int>(std::min(size, rows.n_kv - first)),
-       .head_dim = static_cast<int>(s.head_dim),
-       .value_dim = static_cast<int>(s.value_dim),
-       .n_group = static_cast<int>(task.n_heads * s.n_group),
-       .softcap = a.variant.softcap,
-       .q = w.q + query * s.head_dim,
-       .queries = w.queries == nullptr ? nullptr : w.queries + query,
-       .scores = scores,
-       .state = w.state + task.place * s.n_group,
-       .acc = w.acc + task.place * s.n_group * s.value_dim});
+  decode_split({.k = static_cast<const char*>(rows.k) + skipped * row_bytes(a.kv_dtype, s.head_dim),
+                .v = static_cast<const char*>(rows.v) + skipped * a.v_step(),
+                .v_step = a.v_step(),
+                .chosen = a.chosen ? a.chosen.at<const int32_t>(task.head) + first : nullptr,
+                .dtype = a.kv_dtype,
+                .n_rows = static_cast<int>(std::min(size, n_rows - first)),
+                .head_dim = static_cast<int>(s.head_dim),
+                .value_dim = static_cast<int>(s.value_dim),
+                .n_group = static_cast<int>(task.n_heads * s.n_group),
+                .softcap = a.variant.softcap,
+                .q = w.q + query * s.head_dim,
+                .queries = w.queries == nullptr ? nullptr : w.queries + query,
+                .scores = scores,
+                .state = w.state + task.place * s.n_group,
+                .acc = w.acc + task.place * s.n_group * s.value_dim});
 }
 
 /// Computes the outputs of one KV head of one token by merging its splits in order.
 void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, int64_t head) {
   const HeadPlan& plan = w.heads[head];
-  const int64_t n_splits = s.n_splits(a.heads[head].n_kv);
+  const int64_t n_splits = s.n_splits(a.n_rows(head));
   // where the results of the i-th split are
   const auto place = [&](int64_t i) {
     if (i < plan.n_shared) return w.tasks[plan.shared_task + i].place + plan.shared_place;
@@ -210,7 +211,7 @@ void plan_tasks(const DecodeAttention& a, const Shape& s, const Workspace& w) {
       for (int64_t i = 0; i < n; ++i) {
         const int64_t own = head + i * s.n_head_kv;
         w.heads[own] = {n_queries++, shared_task, i, n_shared, n_tasks};
-        for (int64_t c = n_shared; c < s.n_splits(a.heads[own].n_kv); ++c) add(own, 1, c);
+        for (int64_t c = n_shared; c < s.n_splits(a.n_rows(own)); ++c) add(own, 1, c);
       }
     });
   }

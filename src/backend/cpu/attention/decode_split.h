@@ -16,9 +16,10 @@ constexpr int kScoreStride = kBlockRows + 16;  // for stores of 4 that begin at 
 
 /// One split of rows of one KV head, and the group's query heads.
 struct DecodeSplit {
-  const char* k;   // [n_rows, head_dim] of a cache dtype
-  const char* v;   // [n_rows, value_dim]
-  int64_t v_step;  // bytes from a row of v to the next one
+  const char* k;          // [n_rows, head_dim] of a cache dtype
+  const char* v;          // [n_rows, value_dim]
+  int64_t v_step;         // bytes from a row of v to the next one
+  const int32_t* chosen;  // [n_rows] numbers of the rows to read; null: 0, 1, ...
   DType dtype;
   int n_rows;
   int head_dim, value_dim;
