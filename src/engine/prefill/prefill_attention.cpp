@@ -77,6 +77,12 @@ void PrefillAttentionStep::run_chosen(const RowChoice& choice, const Tensor& q, 
     run_attention(q.slice(0, n_all), past, out.slice(0, n_all));
   }
   if (n_all == n) return;
+  if (n_all == 0 && !backend_.computes()) {
+    // a dry run reads only the last chunk; queries of an earlier one see as many rows as are chosen
+    const int64_t n_first = std::min(n, choice.top_k);
+    const std::vector<int32_t> past = {static_cast<int32_t>(choice.top_k - n_first)};
+    run_attention(q.slice(0, n_first), past, out.slice(0, n_first));
+  }
   const RowState::Views views = chunk_.rows->views();
   std::vector<HeadRows> rows;
   for (int64_t i = n_all; i < n; ++i) {
