@@ -125,6 +125,31 @@ std::vector<Case> cases() {
                  .n_tokens = 500,
                  .compute = Compute::automatic,
                  .weights = DType::q4_0});
+  // Of many chunks, in each of which experts have other numbers of tokens.
+  RandomModelShape latent = {256, 3, 8, 1, 64, 512, 512};
+  latent.family = {.architecture = "deepseek2",
+                   .n_rot = 32,
+                   .own_output = true,
+                   .n_expert = 4,
+                   .n_expert_used = 2,
+                   .choice_bias = true,
+                   .n_ff_dense = 512,
+                   .n_dense_layers = 1,
+                   .n_ff_shared = 512,
+                   .latent = {.rank = 128, .q_rank = 64, .n_unrotated = 32, .n_value = 32},
+                   .keys = {{"expert_gating_func", int64_t{2}}}};
+  all.push_back({"Latent", latent, session("full", 0), 3000});
+  RandomModelShape indexers = latent;
+  indexers.family.architecture = "deepseek32";
+  indexers.family.latent = {.rank = 128,
+                            .q_rank = 64,
+                            .n_unrotated = 32,
+                            .n_value = 32,
+                            .n_index_head = 16,
+                            .d_index = 64,
+                            .top_k = 512,
+                            .index_layers = {0, 1, 2}};
+  all.push_back({"Indexers", indexers, session("full", 0), 3000});
   for (Case& c : all) {
     if (c.name == "ManyHeadsF32") c.options.kv_type = DType::f32;
     if (c.name == "ManyHeadsQ8") c.options.kv_type = DType::q8_0;

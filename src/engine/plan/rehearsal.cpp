@@ -81,11 +81,14 @@ class Rehearsal {
   }
 
   /// The networks whose products get different numbers of tokens, and are the library's: of each
-  /// expert, and what all tokens pass through.
+  /// expert, and what all tokens pass through. Experts get other numbers in each chunk, of which
+  /// three fit into what the library is allowed for a network.
   int64_t packed_networks() const {
     const ModelInfo& info = prompt_.info;
     const bool uses_library = plan_.packed_weights > 0 && !rounds_prompts(backend_, info.file_type);
-    return uses_library && info.n_expert > 0 ? info.n_expert + 1 : 0;
+    if (!uses_library || info.n_expert == 0) return 0;
+    const int64_t n_chunks = (prompt_.n_tokens - 1) / prompt_.sessions[0].chunk + 1;
+    return (info.n_expert + 1) * ((n_chunks + 2) / 3);
   }
 
   std::vector<int64_t> kept_rows(int il) const {
