@@ -5,9 +5,8 @@
 //
 // CodebookLevels<T>(p) reads the superblock at p:
 //   magnitudes(a, v, b, w)   group v of part a, then group w of part b, without their signs
-//   bytes                    one for each group: with kHasSigns the signs of its levels, the first
-//   in
-//                            the lowest bit, else what is subtracted from its levels
+//   bytes                    one for each group: with kHasSigns the signs of its levels, from the
+//                            lowest bit on, else what is subtracted from its levels
 #pragma once
 
 #include "backend/cpu/weights/blocks_x86.h"
