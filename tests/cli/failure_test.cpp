@@ -100,7 +100,7 @@ TEST(Failure, FilesThatCannotBeReadAreNamed) {
   expect_error(run({"info", "-m", "/nowhere.gguf"}), 1, "/nowhere.gguf");
   expect_error(run({"generate", "-m", folder, "-p", "x"}), 3, "config.json");
   expect_error(run(generate({"-f", "/nowhere.txt"})), 1, "/nowhere.txt");
-  expect_error(run(generate({"-f", folder})), 1, folder);
+  expect_error(run(generate({"-f", folder})), 2, "a folder without documents");
   expect_error(run(generate({"-p", "x", "--spill-dir", folder + "/none"})), 1, folder + "/none");
 }
 
