@@ -113,13 +113,26 @@ test("conversations are kept, listed, opened and deleted", async () => {
   await close();
 });
 
+/** Waits until the browser keeps some of an answer's text. */
+async function keptAnswer(page: Page): Promise<void> {
+  await page.waitForFunction(async () => {
+    const opening = indexedDB.open("snapkv");
+    await new Promise((resolve) => (opening.onsuccess = resolve));
+    const reading = opening.result.transaction("texts").objectStore("texts").getAll();
+    await new Promise((resolve) => (reading.onsuccess = resolve));
+    opening.result.close();
+    const kept: { turns: { answers: { text: string }[] }[] }[] = reading.result.map((text: string) => JSON.parse(text));
+    return kept.some(({ turns }) => turns.some(({ answers }) => answers.some(({ text }) => text.trim() !== "")));
+  });
+}
+
 test("what is written of an answer stays when the page is loaded again", async () => {
   const own = await serve("-c", "8192"); // whose answers take longer than the page waits to keep them
   const { page, close } = await open(own.url);
   await makeEndless(page);
   await send(page, question);
   await page.locator("article.answer[aria-busy=true] .answer-text", { hasText: /\S/ }).waitFor();
-  await page.waitForTimeout(2500);
+  await keptAnswer(page); // every two seconds, later where the machine is busy
   await page.reload();
   await answers(page).getByText("Stopped.").waitFor();
   assert.match(await answers(page).locator(".answer-text").textContent() ?? "", /\S/);
