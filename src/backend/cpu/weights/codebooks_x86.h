@@ -3,7 +3,8 @@
 // one by one (gathering them takes twice as long on a Zen 4); their places, signs and scales are
 // computed for a whole superblock at a time.
 //
-// CodebookLevels<T>(p) reads the superblock at p:
+// CodebookLevels<T>::read(p) reads the superblock at p. What it stores is loaded in smaller pieces
+// soon after, so a loop should call it one superblock ahead. Then
 //   magnitudes(a, v, b, w)   group v of part a, then group w of part b, without their signs
 //   bytes                    one for each group: with kHasSigns the signs of its levels, from the
 //                            lowest bit on, else what is subtracted from its levels
@@ -111,7 +112,7 @@ struct CodebookLevels;
 
 template <>
 struct CodebookLevels<DType::iq2_xxs> {
-  const BlockIQ2_XXS& block;
+  const BlockIQ2_XXS* block;
   static constexpr bool kHasSigns = true;
   GroupBytes bytes;
 
@@ -122,12 +123,12 @@ struct CodebookLevels<DType::iq2_xxs> {
                                           _mm256_castsi256_ps(load_32(qs + 32)), 0b11'01'11'01);
     return _mm256_permute4x64_epi64(_mm256_castps_si256(both), 0b11'01'10'00);
   }
-  explicit SNAPKV_AVX2_INLINE CodebookLevels(const char* p)
-      : block(*reinterpret_cast<const BlockIQ2_XXS*>(p)) {
+  SNAPKV_AVX2_INLINE void read(const char* p) {
+    block = reinterpret_cast<const BlockIQ2_XXS*>(p);
     bytes.set(signs_of_words(words(p)));
   }
   SNAPKV_AVX2_INLINE __m128i magnitudes(int a, int v, int b, int w) const {
-    return join_groups(codebooks::kIq2Xxs, block.qs[a][v], block.qs[b][w]);
+    return join_groups(codebooks::kIq2Xxs, block->qs[a][v], block->qs[b][w]);
   }
 };
 
@@ -137,7 +138,7 @@ struct CodebookLevels<DType::iq2_xs> {
   static constexpr bool kHasSigns = true;
   GroupBytes bytes;
 
-  explicit SNAPKV_AVX2_INLINE CodebookLevels(const char* p) {
+  SNAPKV_AVX2_INLINE void read(const char* p) {
     const char* qs = p + offsetof(BlockIQ2_XS, qs);
     const __m256i first = load_32(qs), last = load_32(qs + 32), low_bits = _mm256_set1_epi16(511);
     auto* to = reinterpret_cast<__m256i*>(entries);
@@ -171,7 +172,7 @@ struct CodebookLevels<DType::iq2_s> {
   static constexpr bool kHasSigns = true;
   GroupBytes bytes;
 
-  explicit SNAPKV_AVX2_INLINE CodebookLevels(const char* p) {
+  SNAPKV_AVX2_INLINE void read(const char* p) {
     const char* qs = p + offsetof(BlockIQ2_S, qs);
     const char* qh = p + offsetof(BlockIQ2_S, qh);
     SNAPKV_UNROLL for (int half = 0; half < 2; ++half) {
@@ -190,19 +191,19 @@ struct CodebookLevels<DType::iq2_s> {
 
 template <>
 struct CodebookLevels<DType::iq3_xxs> {
-  const BlockIQ3_XXS& block;
+  const BlockIQ3_XXS* block;
   static constexpr bool kHasSigns = true;
   GroupBytes bytes;
 
   static SNAPKV_AVX2_INLINE __m256i words(const char* p) {
     return load_32(p + offsetof(BlockIQ3_XXS, signs));
   }
-  explicit SNAPKV_AVX2_INLINE CodebookLevels(const char* p)
-      : block(*reinterpret_cast<const BlockIQ3_XXS*>(p)) {
+  SNAPKV_AVX2_INLINE void read(const char* p) {
+    block = reinterpret_cast<const BlockIQ3_XXS*>(p);
     bytes.set(signs_of_words(words(p)));
   }
   SNAPKV_AVX2_INLINE __m128i magnitudes(int a, int v, int b, int w) const {
-    return join_groups(codebooks::kIq3Xxs, block.qs[a] + 2 * v, block.qs[b] + 2 * w);
+    return join_groups(codebooks::kIq3Xxs, block->qs[a] + 2 * v, block->qs[b] + 2 * w);
   }
 };
 
@@ -212,7 +213,7 @@ struct CodebookLevels<DType::iq3_s> {
   static constexpr bool kHasSigns = true;
   GroupBytes bytes;
 
-  explicit SNAPKV_AVX2_INLINE CodebookLevels(const char* p) {
+  SNAPKV_AVX2_INLINE void read(const char* p) {
     const char* qs = p + offsetof(BlockIQ3_S, qs);
     const auto qh = load_word<uint64_t>(p + offsetof(BlockIQ3_S, qh));
     const __m256i bit_of = _mm256_broadcastsi128_si256(
@@ -240,7 +241,7 @@ struct CodebookLevels<DType::iq1_s> {
   static constexpr bool kHasSigns = false;
   GroupBytes bytes;
 
-  explicit SNAPKV_AVX2_INLINE CodebookLevels(const char* p) {
+  SNAPKV_AVX2_INLINE void read(const char* p) {
     const char* qs = p + offsetof(BlockIQ1_S, qs);
     const __m128i qh = load_16(p + offsetof(BlockIQ1_S, qh));
     SNAPKV_UNROLL for (int half = 0; half < 2; ++half) {
@@ -272,7 +273,7 @@ struct CodebookLevels<DType::iq1_m> {
   static constexpr bool kHasSigns = false;
   GroupBytes bytes;
 
-  explicit SNAPKV_AVX2_INLINE CodebookLevels(const char* p) {
+  SNAPKV_AVX2_INLINE void read(const char* p) {
     const char* qs = p + offsetof(BlockIQ1_M, qs);
     const __m128i qh = load_16(p + offsetof(BlockIQ1_M, qh));
     const __m128i low_bits = _mm_set1_epi8(15);
@@ -295,19 +296,19 @@ struct CodebookLevels<DType::iq1_m> {
   }
 };
 
-/// The 32 levels of a part, signed.
+/// The magnitudes of a part's 32 levels.
 template <DType T>
-SNAPKV_AVX2_INLINE __m256i part_levels(const CodebookLevels<T>& x, int part) {
-  const __m256i levels = _mm256_inserti128_si256(
-      _mm256_castsi128_si256(x.magnitudes(part, 0, part, 1)), x.magnitudes(part, 2, part, 3), 1);
-  const __m256i bytes = x.bytes.spread(part);
-  if constexpr (CodebookLevels<T>::kHasSigns) {
-    const __m256i bit_of = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
-    const __m256i masks = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), bit_of);
-    return _mm256_sub_epi8(_mm256_xor_si256(levels, masks), masks);
-  } else {
-    return _mm256_sub_epi8(levels, bytes);
-  }
+SNAPKV_AVX2_INLINE __m256i part_magnitudes(const CodebookLevels<T>& x, int part) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(x.magnitudes(part, 0, part, 1)),
+                                 x.magnitudes(part, 2, part, 3), 1);
+}
+/// Their signs: 1 or -1.
+template <DType T>
+requires(CodebookLevels<T>::kHasSigns) SNAPKV_AVX2_INLINE __m256i
+    part_signs(const CodebookLevels<T>& x, int part) {
+  const __m256i bit_of = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+  const __m256i bits = _mm256_and_si256(x.bytes.spread(part), bit_of);
+  return _mm256_or_si256(_mm256_cmpeq_epi8(bits, bit_of), _mm256_set1_epi8(1));
 }
 
 /// The levels of all parts plus kSurplus, in the order of VnniLevels.

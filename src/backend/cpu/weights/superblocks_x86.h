@@ -64,6 +64,11 @@ struct X86Superblock {
   static SNAPKV_AVX2_INLINE __m256i load_pair(const char* p0, const char* p1) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(p0)), load_16(p1), 1);
   }
+  /// Scales 2 k + 1 from the bytes k.
+  static SNAPKV_AVX2_INLINE PairScales odd_pair_scales(__m256i k) {
+    return {.scales = _mm256_or_si256(_mm256_add_epi8(k, k), _mm256_set1_epi8(1)),
+            .mins = _mm256_setzero_si256()};
+  }
 };
 
 /// Superblocks that begin with PartScales; the 12 bytes of two rows are unpacked together.
@@ -308,13 +313,24 @@ struct X86Codebook : X86Superblock<T> {
   }
   static constexpr int kSurplus = kSurplusOfLevels;
   static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
-    load_all_levels<kSurplus>(CodebookLevels<T>(p), q);
+    CodebookLevels<T> groups;
+    groups.read(p);
+    load_all_levels<kSurplus>(groups, q);
   }
 };
 
 /// Those whose parts' words have four times seven signs, then a scale.
 template <DType T>
 struct X86SignWords : X86Codebook<T, 64> {
+  using PairScales = typename X86Superblock<T>::PairScales;
+  static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
+    const __m256i k0 = _mm256_srli_epi32(CodebookLevels<T>::words(p0), 28);
+    const __m256i k1 = _mm256_srli_epi32(CodebookLevels<T>::words(p1), 28);
+    // parts 0 ... 3 of both rows, then parts 4 ... 7 of both
+    const __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(k0, k1), _mm256_setzero_si256());
+    return X86Superblock<T>::odd_pair_scales(
+        _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 2, 3, 1, 5, 6, 7)));
+  }
   static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
     const __m256i k = _mm256_srli_epi32(CodebookLevels<T>::words(p), 28);
     return part_scales_to_lanes(odd_scales(k), X86Superblock<T>::d(p));
@@ -328,6 +344,15 @@ struct X86Block<DType::iq3_xxs> : X86SignWords<DType::iq3_xxs> {};
 /// Those whose parts have a byte with a scale for each half.
 template <DType T>
 struct X86NibbleScales : X86Codebook<T, 64> {
+  using PairScales = typename X86Superblock<T>::PairScales;
+  static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
+    constexpr size_t kAt = offsetof(Block<T>, scales);
+    const __m256i bytes = _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_cvtsi64_si128(load_word<int64_t>(p0 + kAt))),
+        _mm_cvtsi64_si128(load_word<int64_t>(p1 + kAt)), 1);
+    const __m256i both = _mm256_unpacklo_epi64(bytes, _mm256_srli_epi16(bytes, 4));
+    return X86Superblock<T>::odd_pair_scales(_mm256_and_si256(both, _mm256_set1_epi8(15)));
+  }
   static SNAPKV_VNNI_INLINE HalfScales half_d_8(const char* p) {
     const __m128i bytes = _mm_cvtsi64_si128(load_word<int64_t>(p + offsetof(Block<T>, scales)));
     const __m256i both = _mm256_cvtepu8_epi32(bytes);
@@ -344,6 +369,14 @@ struct X86Block<DType::iq2_s> : X86NibbleScales<DType::iq2_s> {};
 
 template <>
 struct X86Block<DType::iq3_s> : X86Codebook<DType::iq3_s, 16> {
+  static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
+    constexpr size_t kAt = offsetof(BlockIQ3_S, scales);
+    const __m256i bytes = _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_cvtsi32_si128(load_word<int32_t>(p0 + kAt))),
+        _mm_cvtsi32_si128(load_word<int32_t>(p1 + kAt)), 1);
+    const __m256i nibbles = _mm256_unpacklo_epi8(bytes, _mm256_srli_epi16(bytes, 4));
+    return odd_pair_scales(_mm256_and_si256(nibbles, _mm256_set1_epi8(15)));
+  }
   static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
     const auto nibbles = load_word<int32_t>(p + offsetof(BlockIQ3_S, scales));
     const __m256i k =
@@ -356,6 +389,19 @@ struct X86Block<DType::iq3_s> : X86Codebook<DType::iq3_s, 16> {
 
 template <>
 struct X86Block<DType::iq1_s> : X86Codebook<DType::iq1_s, 16> {
+  static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
+    constexpr size_t kAt = offsetof(BlockIQ1_S, qh);
+    const __m256i words = _mm256_srli_epi16(load_pair(p0 + kAt, p1 + kAt), 12);
+    const __m256i k = _mm256_and_si256(words, _mm256_set1_epi16(7));
+    return odd_pair_scales(_mm256_packus_epi16(k, k));
+  }
+  /// What is subtracted from the levels of each part of two rows, as 16-bit words.
+  static SNAPKV_AVX2_INLINE __m256i pair_deltas(const char* p0, const char* p1) {
+    constexpr size_t kAt = offsetof(BlockIQ1_S, qh);
+    const __m256i is_low = _mm256_srai_epi16(load_pair(p0 + kAt, p1 + kAt), 15);
+    // 7 less twice the mask
+    return _mm256_sub_epi16(_mm256_set1_epi16(7), _mm256_add_epi16(is_low, is_low));
+  }
   static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
     const __m256i words = _mm256_cvtepu16_epi32(load_16(p + offsetof(BlockIQ1_S, qh)));
     const __m256i k = _mm256_and_si256(_mm256_srli_epi32(words, 12), _mm256_set1_epi32(7));
@@ -365,6 +411,40 @@ struct X86Block<DType::iq1_s> : X86Codebook<DType::iq1_s, 16> {
 
 template <>
 struct X86Block<DType::iq1_m> : X86Codebook<DType::iq1_m, 16> {
+  static SNAPKV_AVX2_INLINE float d(const char* p) {
+    const auto words = load_word<uint64_t>(p + offsetof(BlockIQ1_M, scales));
+    const uint64_t bits =
+        (words >> 12 & 0xf) | (words >> 24 & 0xf0) | (words >> 36 & 0xf00) | (words >> 48 & 0xf000);
+    return _cvtsh_ss(static_cast<uint16_t>(bits)) * BlockIQ1_M::kScaleUnit;
+  }
+  static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
+    constexpr size_t kAt = offsetof(BlockIQ1_M, scales);
+    const __m256i words = _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_cvtsi64_si128(load_word<int64_t>(p0 + kAt))),
+        _mm_cvtsi64_si128(load_word<int64_t>(p1 + kAt)), 1);
+    const __m256i of_parts = _mm256_unpacklo_epi16(words, words);
+    // the three bits go to bits 13 ... 15
+    const __m256i first = _mm256_mullo_epi16(of_parts, _mm256_set1_epi32(1 << 23 | 1 << 13));
+    const __m256i last = _mm256_mullo_epi16(of_parts, _mm256_set1_epi32(1 << 20 | 1 << 10));
+    return odd_pair_scales(
+        _mm256_packus_epi16(_mm256_srli_epi16(first, 13), _mm256_srli_epi16(last, 13)));
+  }
+  /// What is subtracted from the levels of each group of two rows, as bytes: the groups of all
+  /// parts' first halves, then those of their last halves.
+  struct PairDeltas {
+    __m256i first, last;
+  };
+  static SNAPKV_AVX2_INLINE PairDeltas pair_deltas(const char* p0, const char* p1) {
+    constexpr size_t kAt = offsetof(BlockIQ1_M, qh);
+    const __m256i bytes = first_then_last(load_pair(p0 + kAt, p1 + kAt));
+    const __m256i even = to_delta(_mm256_srli_epi16(bytes, 2));
+    const __m256i odd = to_delta(_mm256_srli_epi16(bytes, 6));
+    return {.first = _mm256_unpacklo_epi8(even, odd), .last = _mm256_unpackhi_epi8(even, odd)};
+  }
+  /// 9 for bytes with bit 1, 7 for others.
+  static SNAPKV_AVX2_INLINE __m256i to_delta(__m256i bytes) {
+    return _mm256_add_epi8(_mm256_and_si256(bytes, _mm256_set1_epi8(2)), _mm256_set1_epi8(7));
+  }
   static SNAPKV_VNNI_INLINE HalfScales half_d_8(const char* p) {
     const auto words = load_word<int64_t>(p + offsetof(BlockIQ1_M, scales));
     const __m256i of_pairs = _mm256_cvtepu16_epi32(
@@ -470,6 +550,12 @@ concept HasFloatHalves = requires {
 template <DType T>
 concept HasCodebook = requires {
   CodebookLevels<T>::kHasSigns;
+};
+
+/// Whether levels are entries of a codebook less a number: CodebookLevels::bytes.
+template <DType T>
+concept HasDeltas = requires {
+  X86Block<T>::pair_deltas(nullptr, nullptr);
 };
 
 /// Whether integer sums are over 16 values.

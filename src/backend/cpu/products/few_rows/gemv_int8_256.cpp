@@ -79,10 +79,15 @@ SNAPKV_AVX2 void prepare_k_unit(const float* x, int64_t n, void* unit_) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(unit.q[part]), q);
     _mm256_store_si256(reinterpret_cast<__m256i*>(unit.magnitudes[part]), _mm256_abs_epi8(q));
     unit.m[part] = static_cast<int16_t>(m);
-    int sums[2] = {};
-    for (int i = 0; i < kBlockSize; ++i) sums[i / 16] += unit.q[part][i];
-    for (int h = 0; h < 2; ++h) unit.half_sums[h][part] = static_cast<int16_t>(sums[h]);
-    unit.sums[part] = static_cast<int16_t>(sums[0] + sums[1]);
+    int sums[4] = {};
+    for (int i = 0; i < kBlockSize; ++i) sums[i / 8] += unit.q[part][i];
+    for (int h = 0; h < 2; ++h) {
+      for (int g = 0; g < 2; ++g) {
+        unit.group_sums[h][2 * part + g] = static_cast<int16_t>(sums[2 * h + g]);
+      }
+      unit.half_sums[h][part] = static_cast<int16_t>(sums[2 * h] + sums[2 * h + 1]);
+    }
+    unit.sums[part] = static_cast<int16_t>(unit.half_sums[0][part] + unit.half_sums[1][part]);
   }
 }
 

@@ -42,8 +42,9 @@ struct alignas(64) KUnit {
   int8_t q[kSuperblockParts][kBlockSize];
   uint8_t magnitudes[kSuperblockParts][kBlockSize];  // |q|
   int16_t m[kSuperblockParts];
-  int16_t sums[kSuperblockParts];          // of each part's q
-  int16_t half_sums[2][kSuperblockParts];  // of the first and the last 16 q of each part
+  int16_t sums[kSuperblockParts];               // of each part's q
+  int16_t half_sums[2][kSuperblockParts];       // of the first and the last 16 q of each part
+  int16_t group_sums[2][2 * kSuperblockParts];  // of 8 q: two for each of half_sums
   float d;
 };
 static_assert(kGemvUnit == kSuperblockSize);

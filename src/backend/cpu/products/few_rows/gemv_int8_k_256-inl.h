@@ -27,6 +27,11 @@ SNAPKV_256_INLINE Widened widen(__m256i bytes) {
   return {.low = _mm256_unpacklo_epi8(bytes, signs), .high = _mm256_unpackhi_epi8(bytes, signs)};
 }
 
+/// Whether activations are multiplied by numbers that are larger than the levels. The products of
+/// the difference are then computed for whole parts or groups, and subtracted.
+template <DType T>
+constexpr bool kSubtracts = HasDeltas<T> || HasLevelOffset<T>;
+
 /// Everything but the levels of two rows' superblocks, for one unit of activations. Pairs of
 /// products are multiplied by scale * m, in 16 bits.
 template <DType T>
@@ -49,17 +54,43 @@ struct PairFactors {
   }
 };
 
-/// Sets `factors`. Returns what minima, or the kOffset surplus of levels, contribute to the
-/// products: integers in the lanes of each row.
+/// Products of two rows' deltas of groups, with activations and with factors of half parts.
+SNAPKV_256_INLINE __m256i multiply_deltas(__m256i deltas, __m256i factors,
+                                          const int16_t (&group_sums)[16]) {
+  const __m256i zero = _mm256_setzero_si256();
+  const __m256i low =
+      _mm256_madd_epi16(_mm256_unpacklo_epi8(deltas, zero), load_for_both(group_sums));
+  const __m256i high =
+      _mm256_madd_epi16(_mm256_unpackhi_epi8(deltas, zero), load_for_both(group_sums + 8));
+  return _mm256_madd_epi16(_mm256_packs_epi32(low, high), factors);  // at most 16 * 9 * 128
+}
+
+/// The deltas of two rows' superblocks, if the type has them.
 template <DType T>
+SNAPKV_256_INLINE auto load_deltas(const char* p0, const char* p1) {
+  if constexpr (HasDeltas<T>) {
+    return X86Block<T>::pair_deltas(p0, p1);
+  } else {
+    return nullptr;
+  }
+}
+
+/// Sets `factors`. Returns what minima, deltas or the kOffset surplus of levels contribute to the
+/// products: integers in the lanes of each row.
+template <DType T, typename Deltas>
 SNAPKV_256_INLINE __m256i prepare_factors(const typename X86Block<T>::PairScales& scales,
-                                          const KUnit& x, PairFactors<T>& factors) {
+                                          [[maybe_unused]] const Deltas& deltas, const KUnit& x,
+                                          PairFactors<T>& factors) {
   const __m256i m = load_for_both(x.m);
   const Widened s = widen(scales.scales);
   if constexpr (HasHalfScales<T>) {
     const __m256i first = _mm256_mullo_epi16(s.low, m), last = _mm256_mullo_epi16(s.high, m);
     factors.of_halves[0] = _mm256_permute2x128_si256(first, last, 0x20);
     factors.of_halves[1] = _mm256_permute2x128_si256(first, last, 0x31);
+    if constexpr (HasDeltas<T>) {
+      return _mm256_add_epi32(multiply_deltas(deltas.first, first, x.group_sums[0]),
+                              multiply_deltas(deltas.last, last, x.group_sums[1]));
+    }
     __m256i first_mins = first, last_mins = last;
     if constexpr (kHasMin<T>) {
       const Widened mins = widen(scales.mins);
@@ -73,6 +104,9 @@ SNAPKV_256_INLINE __m256i prepare_factors(const typename X86Block<T>::PairScales
     auto* to = reinterpret_cast<__m256i*>(factors.of_parts);
     _mm256_store_si256(to, _mm256_unpacklo_epi16(w, w));
     _mm256_store_si256(to + 1, _mm256_unpackhi_epi16(w, w));
+    if constexpr (HasDeltas<T>) {
+      return _mm256_madd_epi16(_mm256_mullo_epi16(w, deltas), load_for_both(x.sums));
+    }
     return _mm256_madd_epi16(_mm256_mullo_epi16(s.high, m), load_for_both(x.sums));
   }
 }
@@ -90,7 +124,9 @@ SNAPKV_256_INLINE __m128 load_f16_d(const char* p0, const char* p1) {
 /// Loads the scales of two rows, and with kHasMin the minima: d0, dmin0, d1, dmin1.
 template <DType T>
 SNAPKV_256_INLINE __m128 load_d(const char* p0, const char* p1) {
-  if constexpr (kHasPartWords<T>) {
+  if constexpr (kHasPartWords<T> && kHasF16Scale<T>) {
+    return _mm_mul_ps(load_f16_d<T>(p0, p1), _mm_set1_ps(kScaleUnit<T>));
+  } else if constexpr (kHasPartWords<T>) {
     return _mm_setr_ps(X86Block<T>::d(p0), 0.0f, X86Block<T>::d(p1), 0.0f);
   } else {
     return load_f16_d<T>(p0, p1);
@@ -103,14 +139,17 @@ template <DType T, int N>
 SNAPKV_256_INLINE void prepare_pair(const char* const (&p)[2], const KUnit* const (&x)[N],
                                     PairFactors<T> (&factors)[N], __m256 (&mins)[N]) {
   const auto scales = X86Block<T>::pair_scales(p[0], p[1]);
+  const auto deltas = load_deltas<T>(p[0], p[1]);
   const __m128 d = load_d<T>(p[0], p[1]);
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
     __m128 d_x = _mm_mul_ps(d, _mm_broadcast_ss(&x[t]->d));
     _mm_store_ps(factors[t].d, d_x);
-    const __m256i min_sums = prepare_factors<T>(scales, *x[t], factors[t]);
-    if constexpr (HasLevelOffset<T>) {
+    const __m256i min_sums = prepare_factors<T>(scales, deltas, *x[t], factors[t]);
+    if constexpr (kSubtracts<T>) {
       constexpr int kAt = kHasMin<T> ? 1 : 0;
-      if constexpr (!kHasMin<T>) d_x = _mm_mul_ps(d_x, _mm_set1_ps(X86Block<T>::kOffset));
+      if constexpr (HasLevelOffset<T> && !kHasMin<T>) {
+        d_x = _mm_mul_ps(d_x, _mm_set1_ps(X86Block<T>::kOffset));
+      }
       const __m256i lanes =
           _mm256_setr_epi32(kAt, kAt, kAt, kAt, 2 + kAt, 2 + kAt, 2 + kAt, 2 + kAt);
       const __m256 units = _mm256_permutevar8x32_ps(_mm256_castps128_ps256(d_x), lanes);
@@ -119,32 +158,61 @@ SNAPKV_256_INLINE void prepare_pair(const char* const (&p)[2], const KUnit* cons
   }
 }
 
-/// The levels of a superblock, part by part.
+/// The levels of a superblock, one part after the other. multiply() gives sums of two adjacent
+/// products of a part, as 16-bit numbers.
 template <DType T>
 struct SuperblockLevels {
   const char* p;
-  explicit SNAPKV_256_INLINE SuperblockLevels(const char* at) : p(at) {}
-  SNAPKV_256_INLINE __m256i of(int part) const { return X86Block<T>::levels(p, part); }
-};
-template <DType T>
-requires HasCodebook<T>
-struct SuperblockLevels<T> {
-  CodebookLevels<T> groups;
-  explicit SNAPKV_256_INLINE SuperblockLevels(const char* p) : groups(p) {}
-  SNAPKV_256_INLINE __m256i of(int part) const { return part_levels(groups, part); }
+  SNAPKV_256_INLINE void read(const char* at) { p = at; }
+  SNAPKV_256_INLINE __m256i load(int part) { return X86Block<T>::levels(p, part); }
+  static SNAPKV_256_INLINE __m256i multiply(__m256i levels, const KUnit& x, int part) {
+    return multiply_neighbours<T>(levels, x.q[part], x.magnitudes[part]);
+  }
 };
 
-/// acc[t] += the products of the superblock at p, which belongs to row `row` of the pair.
+SNAPKV_256_INLINE __m256i load_activations(const KUnit& x, int part) {
+  return _mm256_load_si256(reinterpret_cast<const __m256i*>(x.q[part]));
+}
+
+/// Magnitudes are multiplied by activations that have taken over the levels' signs.
+template <DType T>
+requires(HasCodebook<T> && !HasDeltas<T>) struct SuperblockLevels<T> {
+  CodebookLevels<T> groups;
+  SNAPKV_256_INLINE void read(const char* p) { groups.read(p); }
+  struct Part {
+    __m256i magnitudes, signs;
+  };
+  SNAPKV_256_INLINE Part load(int part) {
+    return {.magnitudes = part_magnitudes(groups, part), .signs = part_signs(groups, part)};
+  }
+  static SNAPKV_256_INLINE __m256i multiply(const Part& w, const KUnit& x, int part) {
+    return _mm256_maddubs_epi16(w.magnitudes, _mm256_sign_epi8(load_activations(x, part), w.signs));
+  }
+};
+
+/// Entries are multiplied as they are; prepare_factors() computes what deltas contribute.
+template <DType T>
+requires HasDeltas<T>
+struct SuperblockLevels<T> {
+  CodebookLevels<T> groups;
+  SNAPKV_256_INLINE void read(const char* p) { groups.read(p); }
+  SNAPKV_256_INLINE __m256i load(int part) { return part_magnitudes(groups, part); }
+  static SNAPKV_256_INLINE __m256i multiply(__m256i entries, const KUnit& x, int part) {
+    return _mm256_maddubs_epi16(entries, load_activations(x, part));
+  }
+};
+
+/// acc[t] += the products of a superblock of row `row` of the pair.
 template <DType T, int N>
-SNAPKV_256_INLINE void multiply_superblock(const char* p, int row, const KUnit* const (&x)[N],
+SNAPKV_256_INLINE void multiply_superblock(SuperblockLevels<T>& levels, int row,
+                                           const KUnit* const (&x)[N],
                                            const PairFactors<T> (&factors)[N], __m256 (&acc)[N]) {
   __m256i sums[N];
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) sums[t] = _mm256_setzero_si256();
-  const SuperblockLevels<T> levels(p);
   SNAPKV_UNROLL for (int part = 0; part < kSuperblockParts; ++part) {
-    const __m256i w = levels.of(part);
+    const auto w = levels.load(part);
     SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-      const __m256i pairs = multiply_neighbours<T>(w, x[t]->q[part], x[t]->magnitudes[part]);
+      const __m256i pairs = SuperblockLevels<T>::multiply(w, *x[t], part);
       sums[t] = add_scaled_pairs(sums[t], pairs, factors[t].of(row, part));
     }
   }
@@ -154,7 +222,12 @@ SNAPKV_256_INLINE void multiply_superblock(const char* p, int row, const KUnit* 
   }
 }
 
-/// Factors take long to compute and little time to use, so they are computed one superblock ahead.
+/// Levels that are read one superblock ahead, if the type has such.
+template <DType T>
+using AheadLevels = std::conditional_t<HasCodebook<T>, SuperblockLevels<T>, char>;
+
+/// Factors, and what is read of superblocks with codebooks, take long to compute and little time to
+/// use, so they are computed one superblock ahead.
 template <DType T, int N>
 SNAPKV_256 void multiply_superblock_rows(const GemvCall& c) {
   constexpr int64_t kBytes = block_bytes(T);
@@ -173,6 +246,10 @@ SNAPKV_256 void multiply_superblock_rows(const GemvCall& c) {
     }
     PairFactors<T> factors[2][N];
     prepare_pair<T, N>(next, next_x, factors[0], mins);
+    [[maybe_unused]] AheadLevels<T> ahead_levels[2][2];
+    if constexpr (HasCodebook<T>) {
+      SNAPKV_UNROLL for (int r = 0; r < 2; ++r) ahead_levels[0][r].read(next[r]);
+    }
     // prefetching for two adjacent rows covers the lines two rows below
     const int64_t ahead = kPrefetchBytes + c.w_stride;
     for (int64_t u = 0; u < n_units; ++u) {
@@ -184,9 +261,18 @@ SNAPKV_256 void multiply_superblock_rows(const GemvCall& c) {
         SNAPKV_UNROLL for (int t = 0; t < N; ++t)++ next_x[t];
         SNAPKV_UNROLL for (int r = 0; r < 2; ++r) next[r] += kBytes;
         prepare_pair<T, N>(next, next_x, factors[(u + 1) % 2], mins);
+        if constexpr (HasCodebook<T>) {
+          SNAPKV_UNROLL for (int r = 0; r < 2; ++r) ahead_levels[(u + 1) % 2][r].read(next[r]);
+        }
       }
       SNAPKV_UNROLL for (int r = 0; r < 2; ++r) {
-        multiply_superblock<T, N>(p[r], r, x, factors[u % 2], acc[r]);
+        if constexpr (HasCodebook<T>) {
+          multiply_superblock<T, N>(ahead_levels[u % 2][r], r, x, factors[u % 2], acc[r]);
+        } else {
+          SuperblockLevels<T> levels;
+          levels.read(p[r]);
+          multiply_superblock<T, N>(levels, r, x, factors[u % 2], acc[r]);
+        }
         p[r] = next[r];
       }
       SNAPKV_UNROLL for (int t = 0; t < N; ++t) x[t] = next_x[t];
