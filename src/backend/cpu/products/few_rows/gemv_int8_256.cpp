@@ -79,6 +79,8 @@ SNAPKV_AVX2 void prepare_k_unit(const float* x, int64_t n, void* unit_) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(unit.q[part]), q);
     _mm256_store_si256(reinterpret_cast<__m256i*>(unit.magnitudes[part]), _mm256_abs_epi8(q));
     unit.m[part] = static_cast<int16_t>(m);
+    std::fill_n(unit.m_of_pairs[part], 16, unit.m[part]);
+    std::fill_n(unit.m_of_values[part], kBlockSize, static_cast<uint8_t>(m));
     int sums[4] = {};
     for (int i = 0; i < kBlockSize; ++i) sums[i / 8] += unit.q[part][i];
     for (int h = 0; h < 2; ++h) {

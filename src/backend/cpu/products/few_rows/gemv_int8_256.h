@@ -46,6 +46,9 @@ struct alignas(64) KUnit {
   int16_t half_sums[2][kSuperblockParts];       // of the first and the last 16 q of each part
   int16_t group_sums[2][2 * kSuperblockParts];  // of 8 q: two for each of half_sums
   float d;
+  // m of each part in all places of a vector, for types that have no scales of parts
+  alignas(64) int16_t m_of_pairs[kSuperblockParts][16];
+  uint8_t m_of_values[kSuperblockParts][kBlockSize];
 };
 static_assert(kGemvUnit == kSuperblockSize);
 void prepare_k_unit(const float* x, int64_t n, void* unit);

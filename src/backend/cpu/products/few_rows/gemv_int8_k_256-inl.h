@@ -30,7 +30,11 @@ SNAPKV_256_INLINE Widened widen(__m256i bytes) {
 /// Whether activations are multiplied by numbers that are larger than the levels. The products of
 /// the difference are then computed for whole parts or groups, and subtracted.
 template <DType T>
-constexpr bool kSubtracts = HasDeltas<T> || HasLevelOffset<T>;
+constexpr bool kSubtracts = HasDeltas<T> || (HasLevelOffset<T> && T != DType::tq1_0);
+
+/// Whether there is one scale for all parts: the ternary types.
+template <DType T>
+constexpr bool kIsTernary = T == DType::tq1_0 || T == DType::tq2_0;
 
 /// Everything but the levels of two rows' superblocks, for one unit of activations. Pairs of
 /// products are multiplied by scale * m, in 16 bits.
@@ -44,8 +48,10 @@ struct PairFactors {
   __m256i of_halves[2];
   alignas(16) float d[4];  // d of row r in [2 * r]; with kHasMin dmin in [2 * r + 1]
 
-  SNAPKV_256_INLINE __m256i of(int row, int part) const {
-    if constexpr (kHalves) {
+  SNAPKV_256_INLINE __m256i of(int row, int part, const KUnit& x) const {
+    if constexpr (kIsTernary<T>) {
+      return _mm256_load_si256(reinterpret_cast<const __m256i*>(x.m_of_pairs[part]));
+    } else if constexpr (kHalves) {
       const auto both_bytes = static_cast<int16_t>((2 * part + 1) << 8 | 2 * part);
       return _mm256_shuffle_epi8(of_halves[row], _mm256_set1_epi16(both_bytes));
     } else {
@@ -82,6 +88,7 @@ SNAPKV_256_INLINE __m256i prepare_factors(const typename X86Block<T>::PairScales
                                           [[maybe_unused]] const Deltas& deltas, const KUnit& x,
                                           PairFactors<T>& factors) {
   const __m256i m = load_for_both(x.m);
+  if constexpr (kIsTernary<T>) return _mm256_madd_epi16(m, load_for_both(x.sums));
   const Widened s = widen(scales.scales);
   if constexpr (HasHalfScales<T>) {
     const __m256i first = _mm256_mullo_epi16(s.low, m), last = _mm256_mullo_epi16(s.high, m);
@@ -202,23 +209,95 @@ struct SuperblockLevels<T> {
   }
 };
 
-/// acc[t] += the products of a superblock of row `row` of the pair.
+/// A byte's digits are found one after the other: the next is that of 3 times the byte, modulo 256.
+/// Bytes are kept less 128, which 3 times the byte is too: 3 * 128 is 128 modulo 256.
+template <>
+struct SuperblockLevels<DType::tq1_0> {
+  const char* p;
+  __m256i of_32, of_16;  // of the last part from 0 to 4, and from 5 to 7
+  SNAPKV_256_INLINE void read(const char* at) { p = at; }
+
+  static SNAPKV_256_INLINE __m256i times_3(__m256i x) {
+    return _mm256_add_epi8(x, _mm256_add_epi8(x, x));
+  }
+  SNAPKV_256_INLINE __m256i load(int part) {
+    const __m256i top = _mm256_set1_epi8(-128);
+    if (part == 0) {
+      of_32 = _mm256_xor_si256(load_32(p), top);
+    } else if (part < 5) {
+      of_32 = times_3(of_32);
+    } else if (part == 5) {
+      const __m256i twice = _mm256_xor_si256(_mm256_broadcastsi128_si256(load_16(p + 32)), top);
+      of_16 = _mm256_blend_epi32(twice, times_3(twice), 0xf0);
+    } else if (part == 6) {
+      of_16 = times_3(times_3(of_16));
+    } else {
+      // digit 4 of 16 bytes, then digits 0 ... 3 of qh
+      const __m128i qh = _mm_castps_si128(
+          _mm_broadcast_ss(reinterpret_cast<const float*>(p + offsetof(BlockTQ1_0, qh))));
+      const __m128i powers = _mm_setr_epi16(1, 1, 3, 3, 9, 9, 27, 27);
+      const __m128i even = _mm_and_si128(_mm_mullo_epi16(qh, powers), _mm_set1_epi16(255));
+      const __m128i odd = _mm_mullo_epi16(_mm_and_si128(qh, _mm_set1_epi16(-256)), powers);
+      const __m128i last = _mm_xor_si128(_mm_or_si128(even, odd), _mm256_castsi256_si128(top));
+      of_16 = _mm256_permute2x128_si256(times_3(of_16), _mm256_castsi128_si256(last), 0x21);
+    }
+    const __m256i bytes = part < 5 ? of_32 : of_16;
+    // bytes from 0 to 85 are -1, those from 171 are 1
+    return _mm256_sub_epi8(_mm256_cmpgt_epi8(_mm256_set1_epi8(86 - 128), bytes),
+                           _mm256_cmpgt_epi8(bytes, _mm256_set1_epi8(170 - 128)));
+  }
+  /// Gives m times the products' sums: at most 63 * 2 * 128, so that two parts fit into 16 bits.
+  static SNAPKV_256_INLINE __m256i multiply(__m256i levels, const KUnit& x, int part) {
+    const __m256i m = _mm256_load_si256(reinterpret_cast<const __m256i*>(x.m_of_values[part]));
+    return _mm256_maddubs_epi16(m, _mm256_sign_epi8(load_activations(x, part), levels));
+  }
+};
+
+/// How many rows are multiplied in turns, part by part. Digits of tq1_0 depend on each other, and
+/// another row's products fill the time; the other types would lack registers (measured: up to 1.2
+/// times the time).
 template <DType T, int N>
-SNAPKV_256_INLINE void multiply_superblock(SuperblockLevels<T>& levels, int row,
-                                           const KUnit* const (&x)[N],
-                                           const PairFactors<T> (&factors)[N], __m256 (&acc)[N]) {
-  __m256i sums[N];
-  SNAPKV_UNROLL for (int t = 0; t < N; ++t) sums[t] = _mm256_setzero_si256();
-  SNAPKV_UNROLL for (int part = 0; part < kSuperblockParts; ++part) {
-    const auto w = levels.load(part);
-    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-      const __m256i pairs = SuperblockLevels<T>::multiply(w, *x[t], part);
-      sums[t] = add_scaled_pairs(sums[t], pairs, factors[t].of(row, part));
+constexpr int kRowsInTurns = N == 1 && T == DType::tq1_0 ? 2 : 1;
+
+/// acc[r][t] += the products of the superblocks of rows `row` + r of the pair.
+template <DType T, int R, int N>
+SNAPKV_256_INLINE void multiply_superblocks_of(SuperblockLevels<T>* levels, int row,
+                                               const KUnit* const (&x)[N],
+                                               const PairFactors<T> (&factors)[N],
+                                               __m256 (*acc)[N]) {
+  __m256i sums[R][N];
+  SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) sums[r][t] = _mm256_setzero_si256();
+  }
+  if constexpr (T == DType::tq1_0) {
+    constexpr int kPairs[4][2] = {{0, 5}, {1, 6}, {2, 7}, {3, 4}};  // digits in two chains
+    SNAPKV_UNROLL for (int i = 0; i < 4; ++i) {
+      const int a = kPairs[i][0], b = kPairs[i][1];
+      SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+        const __m256i first = levels[r].load(a), last = levels[r].load(b);
+        SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+          const __m256i pairs = _mm256_add_epi16(levels[r].multiply(first, *x[t], a),
+                                                 levels[r].multiply(last, *x[t], b));
+          sums[r][t] = add_scaled_pairs(sums[r][t], pairs, _mm256_set1_epi16(1));
+        }
+      }
+    }
+  } else {
+    SNAPKV_UNROLL for (int part = 0; part < kSuperblockParts; ++part) {
+      SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+        const auto w = levels[r].load(part);
+        SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+          const __m256i pairs = SuperblockLevels<T>::multiply(w, *x[t], part);
+          sums[r][t] = add_scaled_pairs(sums[r][t], pairs, factors[t].of(row + r, part, *x[t]));
+        }
+      }
     }
   }
-  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-    const __m256 d = _mm256_broadcast_ss(&factors[t].d[2 * row]);
-    acc[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[t]), d, acc[t]);
+  SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      const __m256 d = _mm256_broadcast_ss(&factors[t].d[2 * (row + r)]);
+      acc[r][t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[r][t]), d, acc[r][t]);
+    }
   }
 }
 
@@ -265,16 +344,18 @@ SNAPKV_256 void multiply_superblock_rows(const GemvCall& c) {
           SNAPKV_UNROLL for (int r = 0; r < 2; ++r) ahead_levels[(u + 1) % 2][r].read(next[r]);
         }
       }
-      SNAPKV_UNROLL for (int r = 0; r < 2; ++r) {
+      constexpr int kRows = kRowsInTurns<T, N>;
+      SNAPKV_UNROLL for (int r = 0; r < 2; r += kRows) {
         if constexpr (HasCodebook<T>) {
-          multiply_superblock<T, N>(ahead_levels[u % 2][r], r, x, factors[u % 2], acc[r]);
+          multiply_superblocks_of<T, kRows, N>(ahead_levels[u % 2] + r, r, x, factors[u % 2],
+                                               acc + r);
         } else {
-          SuperblockLevels<T> levels;
-          levels.read(p[r]);
-          multiply_superblock<T, N>(levels, r, x, factors[u % 2], acc[r]);
+          SuperblockLevels<T> levels[kRows];
+          SNAPKV_UNROLL for (int k = 0; k < kRows; ++k) levels[k].read(p[r + k]);
+          multiply_superblocks_of<T, kRows, N>(levels, r, x, factors[u % 2], acc + r);
         }
-        p[r] = next[r];
       }
+      SNAPKV_UNROLL for (int r = 0; r < 2; ++r) p[r] = next[r];
       SNAPKV_UNROLL for (int t = 0; t < N; ++t) x[t] = next_x[t];
     }
     SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
