@@ -5,7 +5,9 @@
 #include <hwy/targets.h>
 
 #include <array>
+#include <cstring>
 #include <limits>
+#include <random>
 
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
@@ -13,6 +15,7 @@
 #include "backend/cpu/products/few_rows/gemv_interleaved.h"
 #include "backend/cpu/target/cpu_target.h"
 #include "backend/ops.h"
+#include "format/block_types.h"
 #include "tests/backend/op_test_util.h"
 
 namespace snapkv::test {
@@ -295,6 +298,40 @@ TEST(Int8Kernels, TakeExtremeValues) {
       if (!has(*kernel, type)) continue;
       EXPECT_TRUE(
           all_close(run_kernel(*kernel, x, w), int8_reference(*kernel, x, w), {.rel = 1e-6}))
+          << kernel->name << " " << name(type);
+    }
+  }
+}
+
+// Files of other quantizers have bytes that ours never writes.
+TEST(Int8Kernels, TakeAnyBytesOfCodebooks) {
+  const int64_t n_in = 1024;
+  const TestTensor x = random_tensor({4, n_in}, 1);
+  for (const DType type : block_types()) {
+    if (!has_codebook(type)) continue;
+    const TestTensor w({5, n_in}, type);
+    std::minstd_rand random(7);
+    for (int64_t r = 0; r < 5; ++r) {
+      char* row = w.view().at<char>(r);
+      for (int64_t i = 0; i < w.view().stride[0]; ++i) row[i] = static_cast<char>(random() >> 8);
+      for (int64_t b = 0; b < n_in / kSuperblockSize; ++b) {
+        visit_weight_type(type, [&](auto t) {
+          char* block = row + b * block_bytes(t.dtype);
+          if constexpr (t.dtype == DType::iq1_m) {  // the highest four bits of four words
+            auto& scales = reinterpret_cast<BlockIQ1_M*>(block)->scales;
+            for (uint16_t& word : scales) word &= 0xfff;
+            scales[3] |= 0x2000;
+          } else if constexpr (kHasF16Scale<t.dtype>) {
+            const f16_t d = to_f16(0.001f);
+            std::memcpy(block + kScaleAt<t.dtype>, &d, sizeof(d));
+          }
+        });
+      }
+    }
+    for (const cpu::GemvKernel* kernel : int8_kernels()) {
+      if (!has(*kernel, type)) continue;
+      EXPECT_TRUE(all_close(run_kernel(*kernel, x, w), int8_reference(*kernel, x, w),
+                            {.abs = 5e-5, .rel = 2e-6}))
           << kernel->name << " " << name(type);
     }
   }
