@@ -113,17 +113,27 @@ test("conversations are kept, listed, opened and deleted", async () => {
   await close();
 });
 
-/** Waits until the browser keeps some of an answer's text. */
-async function keptAnswer(page: Page): Promise<void> {
-  await page.waitForFunction(async () => {
+/** What the browser keeps of the answers. */
+function keptText(page: Page): Promise<string> {
+  return page.evaluate(async () => {
     const opening = indexedDB.open("snapkv");
     await new Promise((resolve) => (opening.onsuccess = resolve));
     const reading = opening.result.transaction("texts").objectStore("texts").getAll();
     await new Promise((resolve) => (reading.onsuccess = resolve));
     opening.result.close();
     const kept: { turns: { answers: { text: string }[] }[] }[] = reading.result.map((text: string) => JSON.parse(text));
-    return kept.some(({ turns }) => turns.some(({ answers }) => answers.some(({ text }) => text.trim() !== "")));
+    return kept.flatMap(({ turns }) => turns.flatMap(({ answers }) => answers.map(({ text }) => text))).join("");
   });
+}
+
+/** Waits until it has more: every two seconds, later where the machine is busy. */
+async function keepsMore(page: Page): Promise<void> {
+  const before = await keptText(page);
+  const end = Date.now() + 60_000;
+  while (await keptText(page) === before) {
+    assert.ok(Date.now() < end, "the page keeps no more of the answer");
+    await page.waitForTimeout(100);
+  }
 }
 
 test("what is written of an answer stays when the page is loaded again", async () => {
@@ -132,7 +142,8 @@ test("what is written of an answer stays when the page is loaded again", async (
   await makeEndless(page);
   await send(page, question);
   await page.locator("article.answer[aria-busy=true] .answer-text", { hasText: /\S/ }).waitFor();
-  await keptAnswer(page); // every two seconds, later where the machine is busy
+  await keepsMore(page); // which may have begun before the text could be seen
+  await keepsMore(page);
   await page.reload();
   await answers(page).getByText("Stopped.").waitFor();
   assert.match(await answers(page).locator(".answer-text").textContent() ?? "", /\S/);
