@@ -40,7 +40,10 @@ WeightPages::WeightPages(GgufFile& file, ArrangedWeights* arranged, WeightMemory
       arranged_(arranged),
       done_(wanted == WeightMemory::mapped || wanted == WeightMemory::copy ||
             (huge_page_size() == 0 && arranged == nullptr)) {
-  if (wanted != WeightMemory::huge_pages) return;
+  if (wanted != WeightMemory::huge_pages) {
+    done_ = done_ || is_small(all_moves());  // then prompts need not ask again and again
+    return;
+  }
   if (huge_page_size() == 0) {
     fail(ErrorCode::kRuntime,
          "weights in huge pages: /sys/kernel/mm/transparent_hugepage/enabled is never or missing, "
@@ -105,6 +108,10 @@ WeightPages::Moves WeightPages::worth_moving(size_t planned_bytes) const {
   if (moves.bytes() > (available - std::min(available, planned_bytes)) / 2) return {};
   if (moves.bytes() < kLeastBytes) moves.runs.clear();
   return moves;
+}
+
+bool WeightPages::is_small(const Moves& moves) {
+  return moves.arranged.empty() && moves.bytes() < kLeastBytes;
 }
 
 bool WeightPages::reserve() {

@@ -52,6 +52,8 @@ class WeightPages {
   Moves all_moves() const;
   /// Those that are worth it and leave enough memory free, of which `planned_bytes` are spoken for.
   Moves worth_moving(size_t planned_bytes) const;
+  /// Whether nothing of it is worth it, however much memory there is.
+  static bool is_small(const Moves& moves);
   void begin(Moves moves);
   /// Memory for what the backend arranges. Returns false if there is none.
   bool reserve();
