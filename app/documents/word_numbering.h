@@ -24,6 +24,18 @@ struct WordParagraph {
   std::optional<int64_t> level;
 };
 
+/// One level of a list (<w:lvl>). Not a member, which Clang could not construct in an optional.
+struct WordListLevel {
+  int64_t start = 0;
+  std::string format = "decimal";  ///< <w:numFmt>
+  size_t width = 0;                ///< of decimal numbers, with zeros before them
+  std::string text;                ///< "%1.%2." for the numbers of the first two levels
+  std::string style;               ///< the paragraph style whose paragraphs are at this level
+  std::optional<int64_t> restart;  ///< the levels before this one let it begin anew; 0: none
+  bool is_legal = false;           ///< all numbers are decimal
+  bool has_blank = true;           ///< after the number
+};
+
 class WordNumbering {
  public:
   /// Reads word/numbering.xml and word/styles.xml of the archive, where they are. Throws
@@ -37,16 +49,7 @@ class WordNumbering {
  private:
   static constexpr size_t kLevels = 9;
 
-  struct Level {
-    int64_t start = 0;
-    std::string format = "decimal";  ///< <w:numFmt>
-    size_t width = 0;                ///< of decimal numbers, with zeros before them
-    std::string text;                ///< "%1.%2." for the numbers of the first two levels
-    std::string style;               ///< the paragraph style whose paragraphs are at this level
-    std::optional<int64_t> restart;  ///< the levels before this one let it begin anew; 0: none
-    bool is_legal = false;           ///< all numbers are decimal
-    bool has_blank = true;           ///< after the number
-  };
+  using Level = WordListLevel;
   /// The layout of a list (<w:abstractNum>), and how far it has been counted.
   struct Layout {
     std::array<Level, kLevels> levels;
