@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The block types of 32 values in x86 registers; superblocks_x86.h has the other block types. The
-// kernels for block types are written once for all types, in terms of what these two files give for
-// each.
+// The block types of 32 values in x86 registers; superblocks_x86.h has superblocks. Kernels are
+// written once for all types, in terms of what these files give for each.
 //
 // X86Block<T> reads 32 values at a time: the block at p, or part `part` of the superblock at p.
 //   levels(p, part)     signed bytes or, with kOffset, unsigned bytes that are kOffset larger

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "backend/cpu/weights/interleave.h"
-#include "backend/cpu/weights/superblocks_x86.h"
+#include "backend/cpu/weights/types_x86.h"
 
 #if defined(__x86_64__)
 

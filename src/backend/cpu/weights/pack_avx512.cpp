@@ -10,7 +10,7 @@
 
 #include "backend/cpu/target/cpu_target.h"
 #include "backend/cpu/target/transpose_avx512.h"
-#include "backend/cpu/weights/superblocks_x86.h"
+#include "backend/cpu/weights/types_x86.h"
 #include "base/check.h"
 
 // The functions of this file run only where has(CpuTarget::avx512_bf16).

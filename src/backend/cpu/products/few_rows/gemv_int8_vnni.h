@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "backend/cpu/products/few_rows/gemv_avx512.h"
-#include "backend/cpu/weights/superblocks_x86.h"
+#include "backend/cpu/weights/types_x86.h"
 
 namespace snapkv::cpu {
 
