@@ -8,14 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "chat/page_mark.h"
+
 namespace snapkv::long_documents {
 
-struct PageMark {
-  size_t begin = 0;  ///< first byte of the page
-  int number = 0;    ///< from 1; 0: a text without pages begins here
-};
-/// In the order of their bytes; empty: no pages.
-using PageMarks = std::vector<PageMark>;
+using chat::PageMark;
+using chat::PageMarks;
 
 /// Adds the marks of a document that begins at `begin` and whose pages begin at `pages` in it.
 inline void add_pages(PageMarks& marks, const std::vector<size_t>& pages, size_t begin) {

@@ -2,6 +2,7 @@
 #include "chat/document.h"
 
 #include <algorithm>
+#include <climits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -48,6 +49,22 @@ std::string text_field(const Json& notes, const char* field, const std::string& 
   return found->get<std::string>();
 }
 
+/// The pages that notes name, which those of older files do not.
+PageMarks read_pages(const Json& notes, const std::string& path) {
+  PageMarks pages;
+  for (const Json& page : notes.value("pages", Json::array())) {
+    const bool is_mark = page.is_array() && page.size() == 2 && page[0].is_number_unsigned() &&
+                         page[1].is_number_unsigned() && page[1] <= INT_MAX;
+    if (!is_mark || (!pages.empty() && page[0] < pages.back().begin)) {
+      fail(ErrorCode::kBadModel,
+           "'{}': page {} of its notes is no place after the one before and a number", path,
+           pages.size() + 1);
+    }
+    pages.push_back({page[0].get<size_t>(), page[1].get<int>()});
+  }
+  return pages;
+}
+
 void read_notes(const std::string& text, const std::string& path, DocumentFile& file) {
   const Json notes = parse_held(text);
   if (!notes.is_object() || notes.value("kind", Json()) != kKind) {
@@ -61,6 +78,7 @@ void read_notes(const std::string& text, const std::string& path, DocumentFile& 
   file.form.system = text_field(notes, "system", path);
   file.model_path = text_field(notes, "model_path", path);
   file.notes = text_field(notes, "notes", path);
+  file.pages = read_pages(notes, path);
   file.form.variables = notes.value("variables", Json::object());
   if (!file.form.variables.is_object()) {
     fail(ErrorCode::kBadModel, "'{}': the variables of its template are not an object", path);
@@ -128,14 +146,17 @@ bool stores_every_row(const Model& model, int64_t n_tokens, uint64_t limit) {
 }
 
 std::string document_notes(const DocumentForm& form, const std::string& model_path,
-                           const std::string& notes) {
+                           const std::string& notes, const PageMarks& pages) {
   // JSON can't hold bytes that are not UTF-8; replacing them would give the path of another file
   const bool has_path = parse_held(to_text(Json(model_path))) == Json(model_path);
+  Json page_marks = Json::array();
+  for (const PageMark& page : pages) page_marks.push_back({page.begin, page.number});
   const Json json = {{"kind", kKind},
                      {"template", form.template_source},
                      {"template_name", form.template_name},
                      {"variables", form.variables},
                      {"system", form.system},
+                     {"pages", std::move(page_marks)},
                      {"model_path", has_path ? model_path : ""},
                      {"notes", notes}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "chat/json.h"
+#include "chat/page_mark.h"
 #include "snapkv/chat.h"
 #include "snapkv/engine.h"
 #include "snapkv/prefill.h"
@@ -57,12 +58,13 @@ struct DocumentFile {
   int64_t n_tokens = 0;
   SessionOptions options = {};  ///< the file is bound to these, if compressed
   DocumentForm form = {};
-  std::string notes;  ///< arbitrary text from whoever made the file
+  PageMarks pages = {};  ///< of the document's text
+  std::string notes;     ///< arbitrary text from whoever made the file
 };
 
 /// Returns the text stored in a document's file besides the rows.
 std::string document_notes(const DocumentForm& form, const std::string& model_path,
-                           const std::string& notes);
+                           const std::string& notes, const PageMarks& pages = {});
 
 /// An open document file. Questions continue it. Immutable.
 struct Document {

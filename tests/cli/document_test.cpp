@@ -83,6 +83,22 @@ TEST_F(DocumentCommands, AskCitesADocumentThatAChatTemplateHasWritten) {
   EXPECT_NE(cited.out.find("Sources"), std::string::npos) << cited.out;
 }
 
+TEST_F(DocumentCommands, AskNamesThePageOfASource) {
+  std::string text = read_file(document_);
+  text.insert(text.find("The secret"), "\f\f");  // pages 1 and 3 have text
+  std::ofstream(document_) << text;
+  ASSERT_EQ(compress({"--keep-full"}).code, 0);
+  const Result cited = ask({"--kv-budget", "128", "--kv-kernel", "15", "--cite"});
+  EXPECT_NE(cited.out.find("  page 3: The secret number of Rome is 48213.\n"), std::string::npos)
+      << cited.out << cited.err;
+  ASSERT_EQ(compress({"--keep-full", "--chat-template", "chatml"}).code, 0);
+  Command chat;
+  chat.args = {"ask", file_, "-n", "8", "--temp", "0", "--kv-budget", "128", "--cite"};
+  chat.input = "What is the secret number of Rome? The secret number of Rome is\n";
+  const Result answered = run(chat);
+  EXPECT_NE(answered.err.find("  page 3: The secret"), std::string::npos) << answered.err;
+}
+
 TEST_F(DocumentCommands, AskRefusesTypedOptionsThatTheFileIsNotOf) {
   ASSERT_EQ(compress({"--kv-budget", "256", "--kv-type", "f16"}).code, 0);
   const std::vector<std::vector<std::string>> kOther = {

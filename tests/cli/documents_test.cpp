@@ -141,6 +141,14 @@ TEST(Documents, CiteNamesWhereAnAnswerComesFrom) {
   EXPECT_NE(answers.err.find(fact, first + 1), std::string::npos) << answers.err;
 }
 
+TEST(Documents, AChatNamesThePagesOfSources) {
+  Command chat;
+  chat.args = chat_args({"--cite", "-f", make_file("pages.txt", "One page.\f" + facts())});
+  chat.input = question();
+  const Result answer = run(chat);
+  EXPECT_TRUE(contains(answer.err, "  page 2: The secret number of Rome")) << answer.err;
+}
+
 TEST(Documents, CompressReadsThemToo) {
   const std::string out = make_folder() + "/facts.kv";
   const Result made = run({"compress", "-m", needle_model(), "-f",

@@ -209,7 +209,7 @@ TEST(Document, AFileSaysWhatItHolds) {
   Session session(model, {.kv = {.name = "keydiff", .budget = 64}});
   session.prefill(model->tokenize("Some words, then some more."));
   const DocumentForm form = chat_form("chatml");
-  session.save(path, document_notes(form, "/models/a.gguf", "mine"));
+  session.save(path, document_notes(form, "/models/a.gguf", "mine", {{0, 1}, {9, 2}}));
   const DocumentFile file = open_document(path, nullptr).file;
   EXPECT_FALSE(file.keeps_all);
   EXPECT_EQ(file.n_tokens, session.n_past());
@@ -218,6 +218,9 @@ TEST(Document, AFileSaysWhatItHolds) {
   const Json without = parse_held(document_notes(form, "/models/\xe4.gguf", "mine"));
   EXPECT_EQ(without.at("model_path"), "") << "a question then names the model, and no other file";
   EXPECT_EQ(file.notes, "mine");
+  ASSERT_EQ(file.pages.size(), 2U);
+  EXPECT_EQ(file.pages[1].begin, 9U);
+  EXPECT_EQ(file.pages[1].number, 2);
   EXPECT_EQ(file.form.template_source, form.template_source);
   EXPECT_EQ(file.form.system, "Be brief.");
   EXPECT_EQ(file.form.variables, form.variables);
@@ -231,6 +234,17 @@ TEST(Document, AFileSaysWhatItHolds) {
     test::expect_error(ErrorCode::kBadModel, {"no document"},
                        [&] { open_document(path, nullptr); });
   }
+  Json notes = parse_held(known);
+  for (const char* pages : {R"([[0, 1], [9]])", R"([[9, 1], [0, 2]])", R"([[0, -1]])", R"("1")",
+                            R"([[0, 9000000000]])", R"([[0.5, 1]])"}) {
+    notes["pages"] = Json::parse(pages);
+    session.save(path, notes.dump());
+    test::expect_error(ErrorCode::kBadModel, {"page ", "of its notes"},
+                       [&] { open_document(path, nullptr); });
+  }
+  notes.erase("pages");  // of a file that an older version made
+  session.save(path, notes.dump());
+  EXPECT_TRUE(open_document(path, nullptr).file.pages.empty());
 }
 
 }  // namespace

@@ -190,16 +190,26 @@ void ChatSession::read(const Callbacks& callbacks, Reply& result) {
 /// Where the answer comes from: the documents before the messages' own paragraphs.
 std::vector<CitedPassage> ChatSession::sources() {
   std::string text;  // of the stored document
-  std::vector<std::string_view> documents;
+  std::vector<CitableText> texts;
   if (chooses_anew()) {
-    text = chat::document_text(*model_, document()->file.form, document()->rows->tokens());
-    documents.push_back(text);
+    const chat::DocumentFile& file = document()->file;
+    text = chat::document_text(*model_, file.form, document()->rows->tokens());
+    texts.push_back({text, file.pages});
   }
   for (const Json& turn : conversation_.turns()) {
     if (turn.at("role") != "user") continue;
-    documents.push_back(text_before_question(turn.at("content").get_ref<const std::string&>()));
+    const auto& message = turn.at("content").get_ref<const std::string&>();
+    texts.push_back({text_before_question(message), pages_of(message)});
   }
-  return cited_passages(session_, seen_, documents);
+  return cited_passages(session_, seen_, texts);
+}
+
+const long_documents::PageMarks& ChatSession::pages_of(std::string_view message) const {
+  static const long_documents::PageMarks none;
+  for (const auto& [documents, pages] : pages_) {
+    if (message.starts_with(documents)) return pages;
+  }
+  return none;
 }
 
 void ChatSession::write(const Callbacks& callbacks, Reply& result) {
@@ -237,8 +247,11 @@ void ChatSession::answer(const Callbacks& callbacks) {
 }
 
 const ChatSession::Reply& ChatSession::ask(const std::string& message, const Callbacks& callbacks,
-                                           size_t n_document) {
-  if (conversation_.empty()) document_ = message.substr(0, n_document);
+                                           const MessageDocuments& documents) {
+  if (conversation_.empty()) document_ = message.substr(0, documents.n_bytes);
+  if (!documents.pages.empty()) {
+    pages_.insert_or_assign(message.substr(0, documents.n_bytes), documents.pages);
+  }
   return answer_after([&] { conversation_.add("user", message); }, callbacks);
 }
 
@@ -279,6 +292,7 @@ bool ChatSession::undo() {
 
 void ChatSession::reset() {
   conversation_.clear();
+  pages_.clear();
   is_current_ = false;
   rows_ = options_.document ? options_.document->rows : nullptr;
   session_.reset();

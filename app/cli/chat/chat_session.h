@@ -5,10 +5,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "chat/document.h"
@@ -21,6 +23,12 @@
 #include "snapkv/prefill.h"
 
 namespace snapkv::cli {
+
+/// The documents that a message begins with.
+struct MessageDocuments {
+  size_t n_bytes = 0;
+  long_documents::PageMarks pages = {};
+};
 
 class ChatSession {
  public:
@@ -67,8 +75,9 @@ class ChatSession {
 
   /// Adds a user's message (valid UTF-8) and answers it. If an Error occurs before the answer
   /// begins (the conversation does not fit, the template refuses it, Ctrl-C), the conversation is
-  /// unchanged. `n_document`: bytes at the message's beginning that are documents.
-  const Reply& ask(const std::string& message, const Callbacks& callbacks, size_t n_document = 0);
+  /// unchanged.
+  const Reply& ask(const std::string& message, const Callbacks& callbacks,
+                   const MessageDocuments& documents = {});
   /// Replaces the last message and its answer. Throws kUsage when there is none.
   const Reply& ask_instead(const std::string& message, const Callbacks& callbacks);
   /// Tokens that the session will have seen when it has read this further message; more than
@@ -119,6 +128,8 @@ class ChatSession {
   void read(const Callbacks& callbacks, Reply& result);
   void write(const Callbacks& callbacks, Reply& result);
   std::vector<CitedPassage> sources();
+  /// Of the documents that a message begins with, where there were such.
+  const long_documents::PageMarks& pages_of(std::string_view message) const;
 
   std::shared_ptr<const Model> model_;
   ChatTemplate template_;
@@ -128,7 +139,8 @@ class ChatSession {
   ChatMessages conversation_;
   std::unique_ptr<DocumentRows> store_;  // null: none
   std::string document_;                 // what the first message begins with
-  bool is_current_ = false;              // the session holds the conversation up to the last answer
+  std::map<std::string, long_documents::PageMarks, std::less<>> pages_;  // by their documents
+  bool is_current_ = false;  // the session holds the conversation up to the last answer
   /// Every row of the last conversation that was read as a whole, for those that begin like it;
   /// null if it would take too much memory.
   std::shared_ptr<const KvPrefix> rows_;

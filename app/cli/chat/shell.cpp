@@ -114,7 +114,7 @@ void ChatShell::send(const std::string& text) {
   };
   try {
     show_answer(true, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Reply& {
-      return session_.ask(files + text, callbacks, files.size());
+      return session_.ask(files + text, callbacks, {files.size(), files_.pages()});
     });
   } catch (const Error&) {
     drop_sent_files();

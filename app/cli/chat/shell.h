@@ -43,7 +43,7 @@ class ChatShell {
   /// Throws kContextExceeded for a message that the context has no room for.
   void check_room(const std::string& text) const;
   /// Adds a document's text to the next message. Throws kContextExceeded where it does not fit.
-  void add_text(const std::string& name, const std::string& text);
+  void add_text(const std::string& name, const documents::PagedText& document);
   /// Whether a document fits into the context as a whole.
   bool fits(const std::string& name, const std::string& text) const;
   /// Adds as much as fits of the last document that was too long.
@@ -85,11 +85,12 @@ class ChatShell {
   AnswerDisplay display_;
   CacheSettings cache_;
   int64_t n_ctx_;
-  PendingDocuments files_;                // of /file, for the next message
-  std::string last_files_;                // those that the last message begins with
-  std::string too_long_, too_long_name_;  // the last document that did not fit, for /file first
-  bool document_failed_ = false;          // so that nobody answers without it, in a pipe
-  std::string draft_;                     // a message that could not be sent, to be edited
+  PendingDocuments files_;         // of /file, for the next message
+  std::string last_files_;         // those that the last message begins with
+  documents::PagedText too_long_;  // the last document that did not fit, for /file first
+  std::string too_long_name_;
+  bool document_failed_ = false;  // so that nobody answers without it, in a pipe
+  std::string draft_;             // a message that could not be sent, to be edited
   bool done_ = false;
   int first_error_ = 0;
 };

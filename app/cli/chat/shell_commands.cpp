@@ -282,13 +282,14 @@ std::string ChatShell::fitting_part(const std::string& name, const std::string& 
   return text.substr(0, low);
 }
 
-void ChatShell::add_text(const std::string& name, const std::string& text) {
+void ChatShell::add_text(const std::string& name, const documents::PagedText& document) {
+  const std::string& text = document.text;
   const int64_t n_ctx = session_.session().n_ctx();
   refuse_hopeless_length(session_.session().model(), text, n_ctx);
   const int64_t n_tokens = std::ssize(session_.session().model().tokenize(text, false, false));
   const int64_t n_all = session_.n_tokens_with(files_.text_with(name, text));
   if (n_all >= n_ctx) {
-    too_long_ = text;
+    too_long_ = document;
     too_long_name_ = name;
     fail(ErrorCode::kContextExceeded,
          "{} was not added: it has {}, which makes {} with the chat, and the context is {}\n"
@@ -299,7 +300,7 @@ void ChatShell::add_text(const std::string& name, const std::string& text) {
          n_ctx < session_.session().model().info().n_ctx_train ? ", as does a larger --ctx-size"
                                                                : "");
   }
-  files_.add(name, text);
+  files_.add(name, document);
   note(fmt::format("{}: {}, {} of {} with the chat; the next message begins with it", name,
                    plural(n_tokens, "token"), n_all, n_ctx));
 }
@@ -310,18 +311,17 @@ void ChatShell::file(const std::string& text) {
     document_failed_ = false;
     return note("the next message begins with no file");
   }
-  if (text == "first" && !too_long_.empty()) return add_first_part();
+  if (text == "first" && !too_long_.text.empty()) return add_first_part();
   const bool only_first = text.starts_with("first ");
   document_failed_ = !reader_.is_terminal();  // until it is there
   const std::string path = required_path(only_first ? trimmed(text.substr(6)) : text, "file");
   for (const NamedDocument& document : read_documents(path, files_.files())) {
-    const std::string& content = document.paged.text;
-    if (only_first && !fits(document.name, content)) {
-      too_long_ = content;
+    if (only_first && !fits(document.name, document.paged.text)) {
+      too_long_ = document.paged;
       too_long_name_ = document.name;
       return add_first_part();
     }
-    add_text(document.name, content);
+    add_text(document.name, document.paged);
     files_.add_file(document.file);
   }
   document_failed_ = false;
@@ -335,13 +335,14 @@ bool ChatShell::fits(const std::string& name, const std::string& text) const {
 }
 
 void ChatShell::add_first_part() {
-  const std::string part = fitting_part(too_long_name_, too_long_);
-  if (part.empty()) fail(ErrorCode::kContextExceeded, "the context has no room for any of it");
+  documents::PagedText part = {fitting_part(too_long_name_, too_long_.text), too_long_.pages};
+  std::erase_if(part.pages, [&](size_t begin) { return begin >= part.text.size(); });
+  if (part.text.empty()) fail(ErrorCode::kContextExceeded, "the context has no room for any of it");
   const double percent =
-      100.0 * static_cast<double>(part.size()) / static_cast<double>(too_long_.size());
+      100.0 * static_cast<double>(part.text.size()) / static_cast<double>(too_long_.text.size());
   add_text(fmt::format("the first {:.{}f}% of {}", percent, percent < 1 ? 2 : 0, too_long_name_),
            part);
-  too_long_.clear();
+  too_long_ = {};
   document_failed_ = false;
 }
 

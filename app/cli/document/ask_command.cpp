@@ -84,22 +84,13 @@ class Asking {
   }
 
   /// The passages of the document that the answer was taken from.
-  std::vector<CitedPassage> sources(const chat::DocumentForm& form) {
+  std::vector<CitedPassage> sources(const chat::DocumentFile& file) {
     const Model& model = session_.model();
     std::vector<int32_t> all(prefix_->tokens().begin(), prefix_->tokens().end());
-    const std::string text = chat::document_text(model, form, all);
+    const std::string text = chat::document_text(model, file.form, all);
     all.insert(all.end(), tokens_.begin(), tokens_.end());
-    const long_documents::DocumentMarks marks = find_documents(text);
-    std::vector<std::string_view> documents;
-    for (const long_documents::DocumentMark& mark : marks) {
-      documents.push_back(std::string_view(text).substr(mark.begin, mark.end - mark.begin));
-    }
-    if (marks.empty()) documents.emplace_back(text);
-    std::vector<CitedPassage> passages = cited_passages(session_, all, documents);
-    for (CitedPassage& passage : passages) {
-      if (!marks.empty()) passage.document = marks[passage.source.document].name;
-    }
-    return passages;
+    const CitableText texts[] = {{text, file.pages}};
+    return cited_passages(session_, all, texts);
   }
 
   Session& session() { return session_; }
@@ -216,7 +207,7 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
       answer);
   if (is_harmony) harmony.finish();
   text_out.finish();
-  if (s.cites) write_stdout("\n" + sources_text(asking.sources(file.form)));
+  if (s.cites) write_stdout("\n" + sources_text(asking.sources(file)));
   write_stderr(fmt::format(
       "\ndocument {}, {}, opened in {}; question {}, first token after {}\n"
       "cache {} of {}, {:.1f} times smaller; {} written, {}\n",

@@ -175,15 +175,19 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   const StopCheck stop(interrupted);
   session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   require_model(s.model);
-  std::string text = s.document.read();
+  PromptText document = s.document.read_parts();
+  std::string text = std::move(document.text);
   if (!utf8::is_valid(text)) fail(ErrorCode::kUsage, "the document is not valid UTF-8");
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   progress.clear();
   const chat::DocumentForm form = form_of(*model, s);
   text = fitting_text(s, *model, form, std::move(text));
-  const std::string notes =
-      chat::document_notes(form, std::filesystem::absolute(s.model.path).string(), "");
+  std::erase_if(document.pages, [&](const long_documents::PageMark& page) {
+    return page.begin >= text.size();  // what was left out
+  });
+  const std::string notes = chat::document_notes(
+      form, std::filesystem::absolute(s.model.path).string(), "", document.pages);
   PrefillPrompt prompt;
   prompt.tokens = model->tokenize(chat::document_part(form, text));
   prompt.options.progress = progress.callback();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/plain_text.h"
+#include "cli/common/prompt_settings.h"
 
 namespace snapkv::cli {
 namespace {
@@ -40,6 +41,32 @@ std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32
     const std::string_view document = documents[source.document];
     passages.push_back(
         {source, std::string(document.substr(source.begin, source.end - source.begin))});
+  }
+  return passages;
+}
+
+std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32_t> prompt,
+                                         std::span<const CitableText> texts) {
+  struct Place {
+    size_t begin;  // in its text
+    std::string name;
+    const long_documents::PageMarks* pages;
+  };
+  std::vector<std::string_view> documents;
+  std::vector<Place> places;
+  for (const CitableText& each : texts) {
+    long_documents::DocumentMarks marks = find_documents(each.text);
+    if (marks.empty()) marks.push_back({0, each.text.size(), ""});
+    for (const long_documents::DocumentMark& mark : marks) {
+      documents.push_back(each.text.substr(mark.begin, mark.end - mark.begin));
+      places.push_back({mark.begin, mark.name, &each.pages});
+    }
+  }
+  std::vector<CitedPassage> passages = cited_passages(session, prompt, documents);
+  for (CitedPassage& passage : passages) {
+    const Place& place = places[passage.source.document];
+    passage.page = long_documents::page_at(*place.pages, place.begin + passage.source.begin);
+    passage.document = place.name;
   }
   return passages;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/common/cli_types.h"
+#include "long_documents/pages.h"
 #include "snapkv/engine.h"
 #include "snapkv/sources.h"
 
@@ -28,6 +29,16 @@ void add_cite_option(CLI::App& app, bool& cites);
 /// stand among the prompt's tokens.
 std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32_t> prompt,
                                          std::span<const std::string_view> documents);
+
+/// A document, or several as join_documents() writes them, and its pages.
+struct CitableText {
+  std::string_view text;
+  long_documents::PageMarks pages;
+};
+/// The same with pages, and the names of documents that stand together in one text. Bytes are those
+/// of the document.
+std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32_t> prompt,
+                                         std::span<const CitableText> texts);
 
 /// For people, to follow the answer.
 std::string sources_text(const std::vector<CitedPassage>& passages);
