@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Reads the same text with snapkv, llama.cpp and OpenVINO GenAI and compares time and memory.
+"""Reads the same text with snapkv, llama.cpp, ik_llama.cpp and OpenVINO GenAI: time and memory.
 
   bench/compare_engines.py MODEL.gguf TEXT [--tokens 512,4096] [--generate 64] [--threads 2]
                            [--engines NAME,...] [--snapkv PROGRAM] [--llama COMMAND]
-                           [--openvino-python PYTHON] [--rounds 1]
+                           [--ik-llama PROGRAM] [--openvino-python PYTHON] [--rounds 1]
 
 TEXT's first tokens are the prompt, without a template, and every engine writes the same number of
 tokens after it, the likeliest ones. Prints a line of JSON for each run: seconds until the model is
@@ -15,6 +15,7 @@ loaded, tokens per second of the prompt and of the answer, and the most resident
   snapkv-sparse     the same, --prefill-attention sparse
   llama             llama.cpp; --llama is its llama-completion, several words if need be, with MODEL as
                     --llama-model names it there, and the text in --llama-folder
+  ik-llama          ik_llama.cpp; --ik-llama is its llama-cli
   openvino          OpenVINO GenAI, every row kept
   openvino-evict    1024 rows kept: its cache eviction, which chooses by SnapKV's window at first
   openvino-sparse   the same, and XAttention while the prompt is read
@@ -35,7 +36,7 @@ import time
 SNAPKV = {"snapkv": ["--kv-policy", "full"], "snapkv-1024": [],
           "snapkv-sparse": ["--prefill-attention", "sparse"]}
 OPENVINO = ("openvino", "openvino-evict", "openvino-sparse")
-ENGINES = (*SNAPKV, "llama", *OPENVINO)
+ENGINES = (*SNAPKV, "llama", "ik-llama", *OPENVINO)
 MIB = 1 << 20
 
 
@@ -73,16 +74,22 @@ def llama_rate(text, what):
 
 
 def run_llama(options, engine, text):
-    folder = pathlib.Path(options.llama_folder)
-    name = f"prompt-{os.getpid()}.txt"
-    (folder / name).write_bytes(pathlib.Path(text).read_bytes())
-    try:
-        out, err, peak = run([*options.llama.split(), "-m", options.llama_model or options.model,
-                              "-f", name, "-n", str(options.generate), "--ignore-eos", "-no-cnv",
-                              "--temp", "0", "-t", str(options.threads),
-                              "-c", str(options.n_prompt + options.generate + 64)], cwd=folder)
-    finally:
-        (folder / name).unlink()
+    """llama.cpp or its fork, whose options differ by that which turns the conversation off."""
+    shared = ["-n", str(options.generate), "--ignore-eos", "--temp", "0",
+              "-t", str(options.threads), "-c", str(options.n_prompt + options.generate + 64)]
+    if engine == "ik-llama":
+        with tempfile.TemporaryDirectory() as folder:  # for its log
+            out, err, peak = run([*options.ik_llama.split(), "-m", os.path.abspath(options.model),
+                                  "-f", text, *shared], cwd=folder)
+    else:
+        folder = pathlib.Path(options.llama_folder)
+        name = f"prompt-{os.getpid()}.txt"
+        (folder / name).write_bytes(pathlib.Path(text).read_bytes())
+        try:
+            out, err, peak = run([*options.llama.split(), "-m", options.llama_model or options.model,
+                                  "-f", name, "-no-cnv", *shared], cwd=folder)
+        finally:
+            (folder / name).unlink()
     load = re.search(r"load time =\s*([\d.]+) ms", out + err)
     return {"load_s": float(load[1]) / 1000 if load else None,
             "prompt_tok_s": llama_rate(out + err, "prompt eval"),
@@ -90,13 +97,20 @@ def run_llama(options, engine, text):
 
 
 def run_openvino(options, engine, text):
-    out, _, peak = run([options.openvino_python, __file__, "--worker", engine, options.model, text,
-                        str(options.generate), str(options.threads), str(options.n_prompt)])
+    ids, _, _ = run([options.snapkv, "tokenize", "-m", options.model, "-f", text, "--ids", "--no-bos"])
+    with tempfile.NamedTemporaryFile("w", suffix=".ids") as file:
+        file.write(ids)
+        file.flush()
+        out, _, peak = run([options.openvino_python, __file__, "--worker", engine, options.model,
+                            file.name, str(options.generate), str(options.threads),
+                            str(options.n_prompt)])
     return {**json.loads(out.splitlines()[-1]), "peak_mib": peak}
 
 
-def openvino_worker(engine, model, text, n_generate, n_threads, n_prompt):
+def openvino_worker(engine, model, ids_file, n_generate, n_threads, n_prompt):
     """In a process of its own, with the Python that has the package."""
+    import numpy  # pylint: disable=import-outside-toplevel
+    import openvino  # pylint: disable=import-outside-toplevel
     import openvino_genai as genai  # pylint: disable=import-outside-toplevel
     scheduler = genai.SchedulerConfig()
     scheduler.enable_prefix_caching = False
@@ -117,7 +131,10 @@ def openvino_worker(engine, model, text, n_generate, n_threads, n_prompt):
     load = time.monotonic() - begin
     config = genai.GenerationConfig(max_new_tokens=int(n_generate), ignore_eos=True,
                                     do_sample=False, apply_chat_template=False)
-    result = pipeline.generate([pathlib.Path(text).read_text(encoding="utf-8")], config)
+    # its own tokenizer of a GGUF file leaves out what follows 8192 tokens
+    ids = numpy.array([json.loads(pathlib.Path(ids_file).read_text(encoding="utf-8"))])
+    result = pipeline.generate(genai.TokenizedInputs(openvino.Tensor(ids),
+                                                     openvino.Tensor(numpy.ones_like(ids))), config)
     metrics = result.perf_metrics
     n_input = metrics.get_num_input_tokens()
     if abs(n_input - int(n_prompt)) > 16:
@@ -155,6 +172,7 @@ def main():
     parser.add_argument("--llama", default="llama-completion")
     parser.add_argument("--llama-model", default="")
     parser.add_argument("--llama-folder", default=".")
+    parser.add_argument("--ik-llama", default="llama-cli")
     parser.add_argument("--openvino-python", default=sys.executable)
     options = parser.parse_args()
     engines = options.engines.split(",")
@@ -169,7 +187,7 @@ def main():
             for _ in range(options.rounds):
                 for engine in engines:
                     runner = (run_snapkv if engine in SNAPKV else
-                              run_llama if engine == "llama" else run_openvino)
+                              run_openvino if engine in OPENVINO else run_llama)
                     figures = {name: value if value is None else round(value, 2)
                                for name, value in runner(options, engine, str(text)).items()}
                     print(json.dumps({"engine": engine, "n_prompt": n_tokens,
