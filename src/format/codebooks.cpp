@@ -43,6 +43,18 @@ constexpr uint8_t kIq2Levels[] = {8, 25, 43}, kIq1Levels[] = {0, 8, 16};
 constexpr uint8_t kIq3XxsLevels[] = {4, 12, 20, 28, 36, 44, 52, 62};
 constexpr uint8_t kIq3SLevels[] = {1, 3, 5, 7, 9, 11, 13, 15};
 
+/// Codes of 3 bits, 4 bits apart.
+template <size_t n>
+constexpr std::array<uint16_t, n> to_nibbles(const uint16_t (&codes)[n]) {
+  std::array<uint16_t, n> entries{};
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < 4; ++k) {
+      entries[i] = static_cast<uint16_t>(entries[i] | (codes[i] >> (3 * k) & 7) << (4 * k));
+    }
+  }
+  return entries;
+}
+
 constexpr std::array<uint64_t, 256> byte_masks() {
   std::array<uint64_t, 256> masks{};
   for (size_t i = 0; i < 256; ++i) {
@@ -60,6 +72,8 @@ constexpr std::array<uint64_t, 512> kIq2Xs = expand<uint64_t, 2>(kIq2XsCodes, kI
 constexpr std::array<uint64_t, 1024> kIq2S = expand<uint64_t, 2>(kIq2SCodes, kIq2Levels);
 constexpr std::array<uint32_t, 256> kIq3Xxs = expand<uint32_t, 3>(kIq3XxsCodes, kIq3XxsLevels);
 constexpr std::array<uint32_t, 512> kIq3S = expand<uint32_t, 3>(kIq3SCodes, kIq3SLevels);
+constexpr std::array<uint16_t, 256> kIq3XxsPlaces = to_nibbles(kIq3XxsCodes);
+constexpr std::array<uint16_t, 512> kIq3SPlaces = to_nibbles(kIq3SCodes);
 constexpr std::array<uint64_t, 2048> kIq1S = expand<uint64_t, 2>(kIq1SCodes, kIq1Levels);
 constexpr std::array<uint64_t, 256> kByteMasks = byte_masks();
 

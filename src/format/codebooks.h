@@ -15,6 +15,11 @@ extern const std::array<uint32_t, 256> kIq3Xxs;   // magnitudes 4, 12, ... 52, 6
 extern const std::array<uint32_t, 512> kIq3S;     // magnitudes 1, 3, ... 15
 extern const std::array<uint64_t, 2048> kIq1S;    // -1, 0, 1, as 0, 8, 16
 
+/// The entries of kIq3Xxs and kIq3S with a nibble in place of each level: its place among the
+/// magnitudes.
+extern const std::array<uint16_t, 256> kIq3XxsPlaces;
+extern const std::array<uint16_t, 512> kIq3SPlaces;
+
 /// Byte i is 255 if bit i of the index is set, else 0.
 extern const std::array<uint64_t, 256> kByteMasks;
 

@@ -21,9 +21,13 @@ struct X86Codebook : X86Superblock<T> {
   }
   static constexpr int kSurplus = kSurplusOfLevels;
   static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
-    CodebookLevels<T> groups;
-    groups.read(p);
-    load_all_levels<kSurplus>(groups, q);
+    if constexpr (T == DType::iq3_xxs || T == DType::iq3_s) {
+      load_quartet_levels<kSurplus, T>(p, q);
+    } else {
+      CodebookLevels<T> groups;
+      groups.read(p);
+      load_all_levels<kSurplus>(groups, q);
+    }
   }
 };
 

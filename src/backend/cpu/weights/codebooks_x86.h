@@ -311,6 +311,83 @@ requires(CodebookLevels<T>::kHasSigns) SNAPKV_AVX2_INLINE __m256i
   return _mm256_or_si256(_mm256_cmpeq_epi8(bits, bit_of), _mm256_set1_epi8(1));
 }
 
+/// table[index] for each word; indices are below the table's size, a power of 2 from 64 on. Two
+/// registers hold 64 entries, among which a permutation chooses by the low 6 bits.
+template <size_t n>
+SNAPKV_VNNI_INLINE __m512i look_up_words(const uint16_t* table, __m512i indices) {
+  if constexpr (n == 64) {
+    return _mm512_permutex2var_epi16(_mm512_loadu_si512(table), indices,
+                                     _mm512_loadu_si512(table + 32));
+  } else {
+    const __mmask32 is_high = _mm512_test_epi16_mask(indices, _mm512_set1_epi16(n / 2));
+    return _mm512_mask_blend_epi16(is_high, look_up_words<n / 2>(table, indices),
+                                   look_up_words<n / 2>(table + n / 2, indices));
+  }
+}
+
+/// Entries with 4 levels, of which all of a superblock are looked up at a time.
+template <DType T>
+struct Quartets;
+
+template <>
+struct Quartets<DType::iq3_xxs> {
+  static SNAPKV_VNNI_INLINE __m512i places(const char* p, int half) {
+    const __m512i indices =
+        _mm512_cvtepu8_epi16(load_32(p + offsetof(BlockIQ3_XXS, qs) + 32 * half));
+    return look_up_words<256>(codebooks::kIq3XxsPlaces.data(), indices);
+  }
+  static SNAPKV_VNNI_INLINE __m128i magnitudes() {
+    return _mm_setr_epi8(4, 12, 20, 28, 36, 44, 52, 62, 0, 0, 0, 0, 0, 0, 0, 0);
+  }
+  static SNAPKV_VNNI_INLINE void read_signs(const char* p, GroupBytes& signs) {
+    signs.set(signs_of_words(CodebookLevels<DType::iq3_xxs>::words(p)));
+  }
+};
+
+template <>
+struct Quartets<DType::iq3_s> {
+  static SNAPKV_VNNI_INLINE __m512i places(const char* p, int half) {
+    const __m512i indices = _mm512_cvtepu8_epi16(load_32(p + offsetof(BlockIQ3_S, qs) + 32 * half));
+    const auto is_high = load_word<uint32_t>(p + offsetof(BlockIQ3_S, qh) + 4 * half);
+    const uint16_t* table = codebooks::kIq3SPlaces.data();
+    return _mm512_mask_blend_epi16(is_high, look_up_words<256>(table, indices),
+                                   look_up_words<256>(table + 256, indices));
+  }
+  static SNAPKV_VNNI_INLINE __m128i magnitudes() {
+    return _mm_setr_epi8(1, 3, 5, 7, 9, 11, 13, 15, 0, 0, 0, 0, 0, 0, 0, 0);
+  }
+  static SNAPKV_VNNI_INLINE void read_signs(const char* p, GroupBytes& signs) {
+    signs.set(load_32(p + offsetof(BlockIQ3_S, signs)));
+  }
+};
+
+/// The levels of all parts plus kSurplus, in the order of VnniLevels.
+template <int kSurplus, DType T>
+SNAPKV_VNNI_INLINE void load_quartet_levels(const char* p, VnniLevels& q) {
+  GroupBytes signs;
+  Quartets<T>::read_signs(p, signs);
+  const __m512i in_lanes = signs.in_lanes();
+  const __m512i low_bits = _mm512_set1_epi8(15);
+  __m512i groups[2][2];  // of parts 0 ... 3 or 4 ... 7, one in each lane: groups 0, 1 and 2, 3
+  SNAPKV_UNROLL for (int half = 0; half < 2; ++half) {
+    const __m512i places = Quartets<T>::places(p, half);
+    const __m512i even = _mm512_and_si512(places, low_bits);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(places, 4), low_bits);
+    groups[half][0] = _mm512_unpacklo_epi8(even, odd);
+    groups[half][1] = _mm512_unpackhi_epi8(even, odd);
+  }
+  const __m512i magnitudes = _mm512_broadcast_i32x4(Quartets<T>::magnitudes());
+  const __m512i surplus = _mm512_set1_epi8(kSurplus);
+  const __m512i bit_of = _mm512_set1_epi64(static_cast<int64_t>(0x8040201008040201u));
+  SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
+    const __m512i &a = groups[0][v / 2], &b = groups[1][v / 2];
+    const __m512i places = v % 2 == 0 ? _mm512_unpacklo_epi64(a, b) : _mm512_unpackhi_epi64(a, b);
+    const __m512i levels = _mm512_shuffle_epi8(magnitudes, places);
+    const __mmask64 is_negative = _mm512_test_epi8_mask(GroupBytes::spread(in_lanes, v), bit_of);
+    q[v] = _mm512_mask_sub_epi8(_mm512_add_epi8(levels, surplus), is_negative, surplus, levels);
+  }
+}
+
 /// The levels of all parts plus kSurplus, in the order of VnniLevels.
 template <int kSurplus, DType T>
 SNAPKV_VNNI_INLINE void load_all_levels(const CodebookLevels<T>& x, VnniLevels& q) {
