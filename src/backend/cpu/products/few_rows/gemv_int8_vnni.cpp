@@ -93,8 +93,8 @@ SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights& w) {
 }
 
 /// Whether places of a codebook's entries are read one unit ahead, since they are stored as vectors
-/// and loaded as single numbers (measured on a Zen 4: 0.82 to 0.93 of the time; more than before for
-/// iq2_xxs, whose file has the places as they are).
+/// and loaded as single numbers (measured on a Zen 4: 0.82 to 0.93 of the time; more than before
+/// for iq2_xxs, whose file has the places as they are).
 template <DType T>
 constexpr bool kReadsAhead =
     T == DType::iq2_xs || T == DType::iq2_s || T == DType::iq1_s || T == DType::iq1_m;
