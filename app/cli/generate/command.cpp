@@ -255,24 +255,12 @@ std::string shorten(const GenerateSettings& s, const PromptText& prompt,
 // The passages of the document that the answer was taken from.
 std::vector<CitedPassage> sources_of(Session& session, std::span<const int32_t> tokens,
                                      const PromptText& prompt, const RunReport& report) {
-  std::vector<CitedPassage> passages;
-  if (report.shortened) {
-    passages = cited_passages(session, tokens, *report.shortened, prompt);
-  } else {
-    long_documents::DocumentMarks marks = prompt.documents;
-    if (marks.empty()) marks.push_back({0, prompt.document_bytes, ""});
-    std::vector<std::string_view> texts;
-    for (const long_documents::DocumentMark& mark : marks) {
-      texts.push_back(std::string_view(prompt.text).substr(mark.begin, mark.end - mark.begin));
-    }
-    passages = cited_passages(session, tokens, texts);
-    for (CitedPassage& passage : passages) {  // bytes of the prompt, as for a long document
-      const size_t begin = marks[passage.source.document].begin;
-      passage.source.begin += begin;
-      passage.source.end += begin;
-      passage.page = long_documents::page_at(prompt.pages, passage.source.begin);
-    }
+  if (!report.shortened) {
+    const auto document = std::string_view(prompt.text).substr(0, prompt.document_bytes);
+    const CitableText texts[] = {{document, prompt.pages}};
+    return cited_passages(session, tokens, texts);
   }
+  std::vector<CitedPassage> passages = cited_passages(session, tokens, *report.shortened, prompt);
   for (CitedPassage& passage : passages) {
     SourcePassage& source = passage.source;
     const auto* mark = long_documents::document_at(prompt.documents, source.begin);
