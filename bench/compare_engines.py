@@ -28,6 +28,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,9 +79,11 @@ def run_llama(options, engine, text):
     shared = ["-n", str(options.generate), "--ignore-eos", "--temp", "0",
               "-t", str(options.threads), "-c", str(options.n_prompt + options.generate + 64)]
     if engine == "ik-llama":
+        program, *more = options.ik_llama.split()
+        program = os.path.abspath(shutil.which(program) or program)
         with tempfile.TemporaryDirectory() as folder:  # for its log
-            out, err, peak = run([*options.ik_llama.split(), "-m", os.path.abspath(options.model),
-                                  "-f", text, *shared], cwd=folder)
+            out, err, peak = run([program, *more, "-m", os.path.abspath(options.model), "-f", text,
+                                  *shared], cwd=folder)
     else:
         folder = pathlib.Path(options.llama_folder)
         name = f"prompt-{os.getpid()}.txt"
