@@ -10,6 +10,10 @@
 // highest pooled votes. Attention sinks and separators need no neighbours, a fact of several tokens
 // needs all of them, and no single pooling width serves both.
 //
+// The window sees a value of many tokens, such as a UUID, only where it begins; the rest of it must
+// be among the neighbours. So the pooling width grows with the budget, which then has room for
+// them, unless somebody says how wide it is.
+//
 // The window is kept whole, and much of it is the end of the chat template, whatever the question
 // asks. So it takes at most an eighth of a small budget, unless somebody says how long it is.
 //
@@ -30,14 +34,22 @@ namespace {
 
 struct SnapKvMaxParams : RowParams {
   SnapKvMaxParams() { window_size = 16; }
-  int kernel_size = 15;
+  int kernel_size = 63;
   double own_share = 0.5;
   double least_attention = 0.0;
 };
 
+int kernel_for(const SnapKvMaxParams& params) {
+  const bool known = params.ratio == 0 && params.least_attention == 0;  // how many rows are kept
+  if (!known || params.budget < 256) return 15;
+  return params.budget < 512 ? 31 : 63;
+}
+
 void settle(SnapKvMaxParams& params, const PolicyConfig& config) {
-  if (config.window_size > 0 || params.ratio > 0) return;
-  params.window_size = static_cast<int>(std::clamp<int64_t>(params.budget / 8, 4, 16));
+  if (config.window_size <= 0 && params.ratio == 0) {
+    params.window_size = static_cast<int>(std::clamp<int64_t>(params.budget / 8, 4, 16));
+  }
+  if (!config.params.contains("kernel_size")) params.kernel_size = kernel_for(params);
 }
 
 class SnapKvMaxSelector final : public Selector<SnapKvMaxParams> {

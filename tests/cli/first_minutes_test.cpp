@@ -86,7 +86,7 @@ TEST(Defaults, GiveWayToFlagsAndAreThePolicysForOtherModels) {
   const Json other =
       kv_of({"generate", "-m", model_path("tiny-f32"), "-p", "abc", "-n", "1", "--json"});
   EXPECT_EQ(other.at("window_size"), 16);
-  EXPECT_EQ(other.at("kernel_size"), 15);
+  EXPECT_EQ(other.at("kernel_size"), 63);
   EXPECT_EQ(other.at("from_model"), Json::array());
   // A budget between the two windows works with this model but not with others.
   const std::vector<std::string> paper = {"--kv-policy", "snapkv", "--kv-budget", "20"};

@@ -178,5 +178,36 @@ TEST(SnapKvMaxConfig, HasAWindowOfItsOwn) {
   EXPECT_EQ(policy_window({.name = "full"}), 0);
 }
 
+TEST(SnapKvMaxConfig, PoolsWiderWithMoreRows) {
+  const auto kernel = [](PolicyConfig config) {
+    config.name = "snapkv-max";
+    return std::get<int64_t>(policy_value(config, "kernel_size"));
+  };
+  EXPECT_EQ(kernel({.budget = 64}), 15);
+  EXPECT_EQ(kernel({.budget = 255}), 15);
+  EXPECT_EQ(kernel({.budget = 256}), 31);
+  EXPECT_EQ(kernel({.budget = 512}), 63);
+  EXPECT_EQ(kernel({}), 63);
+  EXPECT_EQ(kernel({.budget = 64, .ratio = 0.5}), 15);  // how many rows that are is not known
+  EXPECT_EQ(kernel({.params = {{"least_attention", 0.05}}}), 15);
+  EXPECT_EQ(kernel({.params = {{"kernel_size", int64_t{7}}}}), 7);
+}
+
+// A value of many tokens, of which the window sees only the first: with the default settings all of
+// it stays.
+TEST_P(SnapKvMax, KeepsALongValueThatTheWindowSeesTheBeginningOf) {
+  std::vector<float> logits(4000, 0.0f);
+  logits[1000] = 12.0f;
+  const Layer l = layer_of_logits({logits}, 16);
+  for (const int64_t budget : {256, 512, 1024}) {
+    const Kept kept = run_policy(*backend_, {.name = "snapkv-max", .budget = budget}, l);
+    const int32_t n_value = budget == 256 ? 15 : 31;
+    for (int32_t j = 0; j < n_value; ++j) {
+      EXPECT_TRUE(std::binary_search(kept[0].begin(), kept[0].end(), 1000 + j))
+          << "row " << j << " of the value, budget " << budget;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace snapkv::test
