@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The same results as transformers: the log-probabilities of folders as save_pretrained writes them
 // are compared with numbers recorded by tools/hf_oracle.py (golden/*.json; each file names the
-// command that made it). The test makes the folders, from the configurations in the golden files
-// and the same formula for the weights.
+// command that made it). For classes that transformers does not have, the numbers are llama.cpp's,
+// recorded by tools/hf_llama_oracle.py. The test makes the folders, from the configurations in the
+// golden files and the same formula for the weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>

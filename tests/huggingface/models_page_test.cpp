@@ -106,12 +106,13 @@ void add_folders(FoundByRow& all) {
   for (const auto& entry : std::filesystem::directory_iterator(goldens)) {
     if (entry.path().extension() != ".json") continue;
     const TempDir dir;
-    write_oracle_folder(dir / "", read_golden(entry.path().stem().string()));
+    const Json golden = read_golden(entry.path().stem().string());
+    write_oracle_folder(dir / "", golden);
     const ModelSpec spec =
         spec_for_long_texts(huggingface::to_model(huggingface::open_folder(dir / "")));
     Found& found = all[row_of(spec.config.architecture, spec.config.n_expert > 0)];
     for (const LayerSpec& layer : spec.layers) add_kept(layer, found);
-    found.transformers = true;
+    (golden.contains("transformers") ? found.transformers : found.llama_cpp) = true;
   }
 }
 
