@@ -127,6 +127,9 @@ struct DenseConfig {
   double attention_softcap = 0;  // of scores; 0: none
   double alpha = 0;              // that stretches the rotation's base; 0: none
   std::string activation;        // as GGUF names it
+  double bias_limit = 0;      // of position biases: the exponent of the least steep; 0: not given
+  bool unit_output = false;   // the rows of the matrix of the logits are divided by their lengths
+  std::vector<int64_t> n_ff;  // [n_layer], or empty: all layers have Config::n_ff
 };
 
 struct Config {
@@ -217,7 +220,9 @@ struct Config {
   bool is_jamba() const { return mapping->architecture == "jamba"; }
   bool is_minicpm3() const { return mapping->architecture == "minicpm3"; }
   /// Whether the rotation may have factors for short and for long contexts.
-  bool may_have_longrope() const { return is_phi() || is_minicpm3(); }
+  bool may_have_longrope() const {
+    return is_phi() || mapping->architecture.starts_with("minicpm");
+  }
   bool is_kimi_linear() const { return mapping->architecture == "kimi-linear"; }
   bool is_olmo() const { return mapping->architecture == "olmo"; }
   bool is_jais2() const { return mapping->architecture == "jais2"; }

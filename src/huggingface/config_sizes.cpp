@@ -49,6 +49,8 @@ int64_t Config::size(Size which) const {
       return n_head * head_dim;
     case Size::kv:
       return n_head_kv * head_dim;
+    case Size::kv_twice:
+      return 2 * n_head_kv * head_dim;
     case Size::values:
       return n_head_kv * (mixture.value_dim > 0 ? mixture.value_dim : head_dim);
     case Size::attended:
@@ -128,6 +130,8 @@ int64_t Config::size(Size which) const {
 
 int64_t Config::size(Size which, int64_t il) const {
   if (which == Size::ff && !gemma3n.n_ff.empty()) return gemma3n.n_ff[il];
+  if (which == Size::ff && !dense.n_ff.empty()) return dense.n_ff[il];
+  if (which == Size::ff_twice && !dense.n_ff.empty()) return 2 * dense.n_ff[il];
   if (!mixture.n_head.empty() || !mixture.n_head_kv.empty()) return mixture_size(*this, which, il);
   if (which == Size::latent_gates) return has_attention[il] ? size(which) : 0;
   if (which == Size::linear_gates) return has_attention[il] ? 0 : size(which);

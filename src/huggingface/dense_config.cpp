@@ -33,12 +33,13 @@ int64_t read_kv_heads(const JsonFields& c, const Config& config) {
 void read_dense_heads(const JsonFields& c, Config& config) {
   const DenseTraits& traits = *config.mapping->dense;
   const ConfigNames& names = traits.names;
-  config.n_head = c.integer(names.n_head, 1, 1 << 14);
+  const std::string_view n_head = present_key(c, names.n_head, traits.older_names.n_head);
+  config.n_head = c.integer(n_head, 1, 1 << 14);
   config.n_head_kv = names.n_head_kv.empty()
                          ? read_kv_heads(c, config)
                          : c.integer(names.n_head_kv, 1, 1 << 14, config.n_head);
   if (config.n_head % config.n_head_kv != 0) {
-    c.bad(names.n_head, "is {}, which is not a multiple of the {} heads of keys", config.n_head,
+    c.bad(n_head, "is {}, which is not a multiple of the {} heads of keys", config.n_head,
           config.n_head_kv);
   }
   config.has_head_dim = traits.has_head_dim && (c.has("head_dim") || traits.head_dim > 0);
@@ -48,8 +49,8 @@ void read_dense_heads(const JsonFields& c, Config& config) {
     return;
   }
   if (config.n_embd % config.n_head != 0) {
-    c.bad(names.n_embd, "is {}, which is not a multiple of {}, {}", config.n_embd, names.n_head,
-          config.n_head);
+    c.bad(present_key(c, names.n_embd, traits.older_names.n_embd),
+          "is {}, which is not a multiple of {}, {}", config.n_embd, n_head, config.n_head);
   }
   config.head_dim = config.n_embd / config.n_head;
 }
@@ -199,7 +200,7 @@ void check_fixed_flags(const JsonFields& c, const Config& config) {
 
 bool has_rotation(const Config& config) {
   const DenseTraits* traits = config.mapping->dense;
-  return traits == nullptr || traits->positions.empty();
+  return traits == nullptr || (traits->positions.empty() && !traits->biased);
 }
 
 std::string activation_name(std::string_view name, std::string_view architecture) {
@@ -230,14 +231,15 @@ void read_dense_sizes(const JsonFields& c, Config& config) {
   const DenseTraits& traits = *config.mapping->dense;
   const ConfigNames &names = traits.names, &older = traits.older_names;
   config.n_layer = c.integer(present_key(c, names.n_layer, older.n_layer), 1, 4096);
-  config.n_embd = c.integer(names.n_embd, 1, 1 << 20);
+  config.n_embd = c.integer(present_key(c, names.n_embd, older.n_embd), 1, 1 << 20);
   const bool may_lack_width = names.n_ff != ConfigNames().n_ff;
   config.n_ff = may_lack_width ? c.integer(names.n_ff, 1, 1 << 22, 4 * config.n_embd)
                                : c.integer(names.n_ff, 1, 1 << 22);
   read_dense_heads(c, config);
-  config.n_vocab = c.integer("vocab_size", 1, INT32_MAX);
-  config.n_ctx = traits.n_ctx > 0 ? c.integer(names.n_ctx, 1, kMaxContext, traits.n_ctx)
-                                  : c.integer(names.n_ctx, 1, kMaxContext);
+  config.n_vocab = c.integer(names.n_vocab, 1, INT32_MAX);
+  const std::string_view n_ctx = present_key(c, names.n_ctx, older.n_ctx);
+  config.n_ctx = traits.n_ctx > 0 ? c.integer(n_ctx, 1, kMaxContext, traits.n_ctx)
+                                  : c.integer(n_ctx, 1, kMaxContext);
   if (config.mapping->architecture == "command-r" && c.has("model_max_length")) {
     config.n_ctx = c.integer("model_max_length", 1, kMaxContext);  // which it was trained for
   }
@@ -266,6 +268,7 @@ void read_dense(const JsonFields& c, Config& config) {
     dense.parallel = c.flag("use_parallel_residual", false);
   }
   if (architecture == "gptneox") dense.parallel = c.flag("use_parallel_residual", true);
+  if (config.mapping->dense->read_more != nullptr) config.mapping->dense->read_more(c, config);
 }
 
 void check_dense_output(const JsonFields& c, const Config& config) {
@@ -292,6 +295,8 @@ void add_dense_keys(const Config& config, Keys& keys) {
   if (traits.names_activation && dense.activation != traits.gguf_activation) {
     keys.text(key("hidden_activation"), dense.activation);
   }
+  if (dense.bias_limit > 0) keys.f32(key("attention.max_alibi_bias"), dense.bias_limit);
+  if (traits.add_more_keys != nullptr) traits.add_more_keys(config, keys);
 }
 
 void add_xielu_keys(const Config& config, const Shards& shards, const std::string& folder,

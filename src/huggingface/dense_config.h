@@ -13,7 +13,8 @@
 
 namespace snapkv::huggingface {
 
-/// Whether the rows of queries and keys are rotated; else positions are learned vectors.
+/// Whether the rows of queries and keys are rotated; else positions are learned vectors or biases of
+/// scores.
 bool has_rotation(const Config& config);
 
 /// GELU's and SiLU's names in GGUF's words: "gelu", "gelu_pytorch_tanh", "silu"; others unchanged.

@@ -9,6 +9,10 @@
 
 namespace snapkv::huggingface {
 
+struct Config;
+class JsonFields;
+class Keys;
+
 /// Keys of config.json.
 struct ConfigNames {
   std::string_view n_layer = "num_hidden_layers";
@@ -17,6 +21,7 @@ struct ConfigNames {
   std::string_view n_head = "num_attention_heads";
   std::string_view n_head_kv = "num_key_value_heads";  // empty: it follows from other keys
   std::string_view n_ctx = "max_position_embeddings";
+  std::string_view n_vocab = "vocab_size";
   std::string_view eps = "rms_norm_eps";
   std::string_view theta = "rope_theta";
   std::string_view rotated_share = "partial_rotary_factor";
@@ -39,7 +44,8 @@ enum class DenseWindows {
 struct DenseTraits {
   // keys
   ConfigNames names = {};
-  /// Used for n_layer, eps, theta and rotated_share where their keys in `names` are missing.
+  /// Used for n_layer, n_embd, n_head, n_ctx, eps, theta and rotated_share where their keys in
+  /// `names` are missing.
   ConfigNames older_names = {};
   std::string_view older_activation_key = "hidden_act";
   bool may_be_flat = false;  // the text model's fields may stand among those of a picture model
@@ -58,19 +64,27 @@ struct DenseTraits {
   bool has_head_dim = true;         // false: heads have n_embd / n_head values, whatever `head_dim`
   bool rotates_part = false;        // `partial_rotary_factor` may differ from 1
   bool has_sections = false;        // pairs turn by several positions, which are alike in text
-  std::string_view positions = {};  // tensor of learned positions; empty: the class rotates
+  std::string_view positions = {};  // tensor of learned positions
+  bool biased = false;              // scores have position biases; without both, the class rotates
+  /// "dynamic" scales rotations beyond the context of config.json alone, which are not computed.
+  bool ignores_dynamic = false;
   std::span<const FixedFlag> fixed = {};
 
   // tensors
   bool may_lack_root = false;                          // published names may lack GgufMapping::root
   std::span<const std::string_view> other_parts = {};  // prefixes of tensors that text does not use
   std::span<const std::string_view> buffers = {};      // tensors of a layer that are not mapped
+  std::span<const std::string_view> root_buffers = {};  // those of the whole model
 
   // GGUF
   bool shares_output = false;     // the architecture always uses the embeddings for the logits
   bool needs_output = false;      // the architecture never does
   bool names_activation = false;  // the architecture reads `hidden_activation`
   std::string_view gguf_activation = "gelu_pytorch_tanh";  // its activation without that key
+
+  /// Reads what else config.json says of the class, and adds its keys.
+  void (*read_more)(const JsonFields& c, Config& config) = nullptr;
+  void (*add_more_keys)(const Config& config, Keys& keys) = nullptr;
 };
 
 }  // namespace snapkv::huggingface

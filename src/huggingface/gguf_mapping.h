@@ -29,6 +29,7 @@ enum class Size {
   head_dim,
   q,
   kv,
+  kv_twice,
   qkv,
   values,     // of all heads, where these are smaller than keys
   attended,   // what attention gives
@@ -110,7 +111,19 @@ enum class Edit {
   head_groups,  // has the rows of all queries, then of all keys, then of all values, where the
                 // folder has those of one head of keys after another: queries, key, value
   stacked,      // has in one tensor what the folder has in one for each row: NAME.0, NAME.1 ...
+  // takes the rows of one kind from a matrix that has those of one head of keys after another, as
+  // for head_groups; queries and keys reordered as for permute_q
+  queries_of_groups,
+  keys_of_groups,
+  values_of_groups,
+  head_turns,  // orders heads of queries by their head of keys, where neighbours have different
+               // ones
+  head_turn_columns,  // the same among the columns
+  unit_rows,          // divides each row by its length
 };
+
+/// Which rows are taken from a matrix that has all queries, then all keys, then all values.
+enum class Part { whole, queries, keys, values };
 
 /// Which of Falcon-H1's factors the folder's class multiplies a matrix's results with. GGUF has
 /// them in the matrix.
@@ -149,6 +162,7 @@ struct TensorRow {
   bool whole_names = false;  // whose names have no ".weight" added, in GGUF as in the folder
   Factor factor = Factor::none;
   When when = When::always;
+  Part part = Part::whole;
 };
 
 struct GgufMapping {
@@ -164,9 +178,10 @@ struct GgufMapping {
   std::string_view root = "model", embeddings = "embed_tokens";     // of the other names
   std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end; empty: no tensor
   Edit norms = Edit::none;                                          // of that one
-  bool layer_norms = false;      // whose vectors have biases, all of them
-  bool layer_epsilon = false;    // whether GGUF's key of their epsilon is that of layer norms
-  bool ties_embeddings = false;  // where config.json does not say
+  bool layer_norms = false;           // whose vectors have biases, all of them
+  bool may_have_norm_biases = false;  // whether each vector of a norm may have one
+  bool layer_epsilon = false;         // whether GGUF's key of their epsilon is that of layer norms
+  bool ties_embeddings = false;       // where config.json does not say
   std::string_view activation = "silu";  // of the feed-forward network
   std::string_view activation_key = "hidden_act";
   std::string_view layers = "layers";   // of the layers' names, between root and number
@@ -174,7 +189,8 @@ struct GgufMapping {
   double rope_theta = 1e4;              // base of the rotation, where config.json does not say
   /// `joined_experts` as some folders have them instead: [n_expert, n_in, n_out].
   std::span<const TensorRow> transposed_experts = {};
-  const DenseTraits* dense = nullptr;  // of the classes in dense_mappings.h
+  const DenseTraits* dense = nullptr;      // of the classes in dense_mappings.h and the like
+  std::span<const TensorRow> others = {};  // of the whole model, beside the layers
   /// Reads the sizes, where config.json gives them other names than most do.
   void (*read_own_sizes)(const JsonFields& c, Config& config) = nullptr;
   /// Reads what config.json says of experts, rotation and windows in its own way, after the sizes

@@ -42,6 +42,21 @@ int64_t grouped_head(int64_t h, int64_t n_head, int64_t n_head_kv) {
   return (h - n_head - n_head_kv) * n_group + n_shared + 1;
 }
 
+/// The folder's number of GGUF's head h of queries, of which those with one head of keys are
+/// neighbours in GGUF, and n_head_kv apart in the folder.
+int64_t turn_of_head(int64_t h, int64_t n_head, int64_t n_head_kv) {
+  const int64_t n_shared = n_head / n_head_kv;
+  return h % n_shared * n_head_kv + h / n_shared;
+}
+
+/// Divides a row by its length.
+void normalize(float* row, int64_t n) {
+  double squares = 0;
+  for (int64_t j = 0; j < n; ++j) squares += static_cast<double>(row[j]) * row[j];
+  const double length = std::max(std::sqrt(squares), 1e-12);
+  for (int64_t j = 0; j < n; ++j) row[j] = static_cast<float>(row[j] / length);
+}
+
 }  // namespace
 
 int64_t MappedTensor::row_values() const {
@@ -58,6 +73,15 @@ int64_t MappedTensor::value_row(int64_t i) const {
   return first + heads.source_head(h) * n_of_head + (i - first) % n_of_head;
 }
 
+int64_t MappedTensor::row_of_groups(int64_t i) const {
+  const int64_t first = edit == Edit::queries_of_groups ? 0
+                        : edit == Edit::keys_of_groups  ? n_head
+                                                        : n_head + n_head_kv;
+  const int64_t head = grouped_head(first + i / head_dim, n_head, n_head_kv);
+  const int64_t row = edit == Edit::values_of_groups ? i : unrotated_row(i, head_dim, n_rot);
+  return head * head_dim + row % head_dim;
+}
+
 int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
   const int64_t n = row_values();
   switch (edit) {
@@ -66,6 +90,7 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
     case Edit::growth_rate:
     case Edit::taps:
     case Edit::stacked:
+    case Edit::unit_rows:
       return i * n + j;
     case Edit::permute_q:
     case Edit::permute_k:
@@ -77,6 +102,14 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
       return i * n + heads.source_head(j / heads.d_v) * heads.d_v + j % heads.d_v;
     case Edit::head_groups:
       return (grouped_head(i / head_dim, n_head, n_head_kv) * head_dim + i % head_dim) * n + j;
+    case Edit::queries_of_groups:
+    case Edit::keys_of_groups:
+    case Edit::values_of_groups:
+      return row_of_groups(i) * n + j;
+    case Edit::head_turns:
+      return (turn_of_head(i / head_dim, n_head, n_head_kv) * head_dim + i % head_dim) * n + j;
+    case Edit::head_turn_columns:
+      return i * n + turn_of_head(j / head_dim, n_head, n_head_kv) * head_dim + j % head_dim;
     case Edit::grouped_qkv:
     case Edit::grouped_gate:
       return grouped_row(heads, i, edit == Edit::grouped_gate) * n + j;
@@ -103,7 +136,7 @@ int64_t MappedTensor::source_row(int64_t i) const {
 }
 
 bool MappedTensor::has_whole_rows() const {
-  return edit != Edit::value_columns && strides.column == 1;
+  return edit != Edit::value_columns && edit != Edit::head_turn_columns && strides.column == 1;
 }
 
 void MappedTensor::copy_row(int64_t i, std::byte* to) const {
@@ -158,6 +191,7 @@ void MappedTensor::read_row(int64_t i, float* to) const {
     if (edit == Edit::decay_rate) to[j] = -std::exp(to[j]);
     if (edit == Edit::growth_rate) to[j] = std::exp(to[j]);
   }
+  if (edit == Edit::unit_rows) normalize(to, n);
   if (!factors.empty()) multiply(i, to);
 }
 

@@ -72,7 +72,7 @@ struct MappedTensor {
   Edit edit = Edit::none;
   int64_t head_dim = 0;               // for permute_q and permute_k
   int64_t n_rot = 0;                  // for these: values of a head that are rotated, the first
-  int64_t n_head = 0, n_head_kv = 0;  // for head_groups
+  int64_t n_head = 0, n_head_kv = 0;  // for head_groups and what is taken from them, head_turns
   LinearHeads heads;                  // for edits of linear attention
   Strides strides;
   std::vector<RowFactor> factors;  // if any, of all rows
@@ -98,7 +98,7 @@ struct MappedTensor {
   /// Whether GGUF's values are others than the source's.
   bool changes_values() const {
     return edit == Edit::add_one || edit == Edit::decay_rate || edit == Edit::growth_rate ||
-           !factors.empty();
+           edit == Edit::unit_rows || !factors.empty();
   }
   /// GGUF's row i in the source's type, whose values must not change.
   void copy_row(int64_t i, std::byte* to) const;
@@ -116,6 +116,7 @@ struct MappedTensor {
   bool has_whole_rows() const;
   void multiply(int64_t i, float* row) const;
   int64_t value_row(int64_t i) const;
+  int64_t row_of_groups(int64_t i) const;
 };
 
 }  // namespace snapkv::huggingface

@@ -251,6 +251,7 @@ int64_t mixture_size(const Config& config, Size which, int64_t il) {
     case Size::head:
     case Size::q:
     case Size::kv:
+    case Size::qkv:
     case Size::values:
     case Size::attended:
     case Size::out_gates:

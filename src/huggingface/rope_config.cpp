@@ -115,7 +115,9 @@ void read_scaling(const JsonFields& rope, Config& config) {
     r.type = "default";
   }
   // up to the context of config.json this is no scaling, and longer ones are not scaled here
-  if (r.type == "dynamic" && config.class_name == "InternLM3ForCausalLM") r.type = "default";
+  const bool ignores_dynamic =
+      config.class_name == "InternLM3ForCausalLM" || (dense != nullptr && dense->ignores_dynamic);
+  if (r.type == "dynamic" && ignores_dynamic) r.type = "default";
   if (r.type == "default") return;
   if (r.type == "linear") {
     r.factor = rope.positive("factor");
@@ -164,14 +166,14 @@ void read_rope(const JsonFields& c, Config& config) {
   const DenseTraits* const dense = config.mapping->dense;
   const ConfigNames names = dense != nullptr ? dense->names : ConfigNames();
   const ConfigNames older = dense != nullptr ? dense->older_names : ConfigNames();
-  const double partial = c.positive(present_key(c, names.rotated_share, older.rotated_share),
-                                    dense != nullptr                          ? dense->rotated_share
-                                    : config.has_linear_attention()           ? 0.25
-                                    : config.is_gemma4()                      ? 0.25
-                                    : config.is_solar() || config.is_sarvam() ? 1.0
-                                    : config.is_glm4()                        ? 0.5
-                                    : config.is_bamba()                       ? 0.5
-                                                                              : 1.0);
+  const std::string_view share_key = present_key(c, names.rotated_share, older.rotated_share);
+  const double partial = c.positive(share_key, dense != nullptr ? dense->rotated_share
+                                               : config.has_linear_attention()           ? 0.25
+                                               : config.is_gemma4()                      ? 0.25
+                                               : config.is_solar() || config.is_sarvam() ? 1.0
+                                               : config.is_glm4()                        ? 0.5
+                                               : config.is_bamba()                       ? 0.5
+                                                                                         : 1.0);
   const bool lfm2 = config.is_lfm2();
   const bool gpt_oss = config.mapping->architecture == "gpt-oss";
   config.rope.theta =
@@ -194,6 +196,9 @@ void read_rope(const JsonFields& c, Config& config) {
     auto full = rope->object("full_attention");
     rope.emplace(full->json(), full->file(), "rope_parameters.full_attention.");
   }
+  const std::string_view named = rope && rope->has("partial_rotary_factor")
+                                     ? std::string_view("partial_rotary_factor")
+                                     : share_key;
   double share = rope ? rope->positive("partial_rotary_factor", partial) : partial;
   if (config.is_gemma4()) {  // of layers without a window; the others rotate all
     const bool proportional = !rope || rope->text("rope_type", "default") == "proportional";
@@ -205,14 +210,14 @@ void read_rope(const JsonFields& c, Config& config) {
   }
   config.n_rot = static_cast<int64_t>(share * static_cast<double>(config.head_dim));
   if (share > 1 || config.n_rot % 2 != 0 || config.n_rot < 2) {
-    c.bad("partial_rotary_factor",
+    c.bad(named,
           "is {}, which rotates {} of {} values of a head, expected an "
           "even number",
           share, config.n_rot, config.head_dim);
   }
   if (config.n_rot != config.head_dim && config.mapping->architecture != "phi3" &&
       !config.has_linear_attention() && !config.is_glm4() && !config.may_rotate_part) {
-    c.bad("partial_rotary_factor", "is {}, supported is 1", share);
+    c.bad(named, "is {}, supported is 1", share);
   }
   const bool has_sections =
       config.is_qwen35() || config.is_qwen_vl() || (dense != nullptr && dense->has_sections);
@@ -258,7 +263,8 @@ void add_rope_keys(const Config& config, Keys& keys) {
       keys.f32(key("rope.scaling.yarn_log_multiplier"), rope.log_multiplier);
     }
   }
-  if (rope.type == "yarn" || config.is_phi()) {
+  const bool of_minicpm = rope.type == "longrope" && architecture == "minicpm";
+  if (rope.type == "yarn" || of_minicpm || config.is_phi()) {
     keys.u32(key("rope.scaling.original_context_length"),
              rope.original_context > 0 ? rope.original_context : config.n_ctx);
   }

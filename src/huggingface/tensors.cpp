@@ -108,6 +108,7 @@ class Mapper {
     } else {
       add(embeddings, root, "");
     }
+    for (const TensorRow& row : config_.mapping->others) add(row, root, "");
     add_positions(root);
     add_rotation();
     if (config_.size(Size::layer_input) > 0) add_layer_inputs();
@@ -129,6 +130,11 @@ class Mapper {
           "", "");
     }
     add_output(embeddings, root);
+    if (config_.mapping->dense != nullptr) {
+      for (const std::string_view name : config_.mapping->dense->root_buffers) {
+        find(root + std::string(name));
+      }
+    }
     check_all_used();
     return std::move(mapped_);
   }
@@ -177,6 +183,7 @@ class Mapper {
     if (!config_.ties_embeddings) {
       TensorRow output = {name, "output", Size::vocab, Size::embd};
       output.factor = Factor::logits;
+      if (config_.dense.unit_output) output.edit = Edit::unit_rows;
       return add(output, "", "");
     }
     check_copy(root + std::string(config_.mapping->embeddings) + ".weight",
@@ -294,16 +301,19 @@ class Mapper {
     if (n_joined > 0) shape.push_back(n_joined);
     shape.push_back(size(row.n_out));
     if (row.n_in != Size::none) shape.push_back(size(row.n_in));
-    add_source(weight, gguf + ending, shape, row.edit);
+    add_source(weight, gguf + ending, shape, row.edit, row.part);
     mapped_.back().factors = row_factors(config_, row.factor);
     const bool is_norm = row.n_in == Size::none;
-    if ((is_norm && !config_.mapping->layer_norms) || n_joined > 0) return;
-    const ShardTensor* const bias = is_norm ? &need(name + ".bias") : find(name + ".bias");
+    const GgufMapping& mapping = *config_.mapping;
+    const bool biased = !is_norm || mapping.layer_norms || mapping.may_have_norm_biases;
+    if (!biased || n_joined > 0) return;
+    const ShardTensor* const bias =
+        is_norm && mapping.layer_norms ? &need(name + ".bias") : find(name + ".bias");
     if (bias == nullptr) return;
     const bool transposed = row.edit == Edit::transposed;
     const bool unedited = transposed || row.edit == Edit::add_one;
     add_source(*bias, gguf + ".bias", {size(transposed ? row.n_in : row.n_out)},
-               unedited ? Edit::none : row.edit);
+               unedited ? Edit::none : row.edit, row.part);
   }
 
   /// Vectors of a folder that are rows of one tensor in GGUF.
@@ -349,7 +359,7 @@ class Mapper {
   }
 
   void add_source(const ShardTensor& t, std::string gguf, const std::vector<int64_t>& shape,
-                  Edit edit) {
+                  Edit edit, Part part = Part::whole) {
     const Tensor all = checked_view(t, shape);
     MappedTensor m;
     m.name = std::move(gguf);
@@ -362,6 +372,9 @@ class Mapper {
     m.heads = config_.linear;
     if (edit == Edit::first_half || edit == Edit::second_half) {
       m.tensor = half_of(all, edit);
+    } else if (part != Part::whole) {
+      m.tensor = part_of(all, part);
+      m.edit = edit;
     } else {
       m.tensor = view(t.data, all.dtype, gguf_shape(shape, edit));
       m.edit = edit;
@@ -370,6 +383,12 @@ class Mapper {
       m.strides = strides_of(shape, edit);
     }
     mapped_.push_back(std::move(m));
+  }
+
+  Tensor part_of(const Tensor& t, Part part) const {
+    const int64_t n_q = size(Size::q), n_kv = size(Size::kv);
+    if (part == Part::queries) return t.slice(0, n_q);
+    return part == Part::keys ? t.slice(n_q, n_q + n_kv) : t.slice(n_q + n_kv, n_q + 2 * n_kv);
   }
 
   static Tensor view(const std::byte* source, DType dtype, const std::vector<int64_t>& shape) {
@@ -385,6 +404,8 @@ class Mapper {
                           edit == Edit::gate_of_halves || edit == Edit::up_of_halves;
     if (edit == Edit::grouped_qkv) shape[0] = config_.linear.n_qkv();
     if (edit == Edit::grouped_gate) shape[0] = config_.linear.n_values();
+    if (edit == Edit::queries_of_groups) shape[0] = size(Size::q);
+    if (edit == Edit::keys_of_groups || edit == Edit::values_of_groups) shape[0] = size(Size::kv);
     const LatentSizes& latent = config_.latent;
     if (edit == Edit::head_keys) return {config_.n_head, latent.rank, latent.n_own};
     if (edit == Edit::head_values) return {config_.n_head, latent.n_value, latent.rank};
