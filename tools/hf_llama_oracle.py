@@ -18,9 +18,11 @@ are any. Needs torch, transformers and what llama.cpp's converter needs; its ggu
 """
 import argparse
 import importlib
+import inspect
 import json
 import os
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -43,7 +45,11 @@ def tensor_shapes(spec):
     for name, shape in spec["tensors"].items():
         for layer in range(spec["n_layers"] if "{}" in name else 1):
             shapes[name.format(layer)] = tuple(shape)
-    return {name: shape for name, shape in shapes.items() if name not in spec["absent"]}
+    if spec["by_layer"]:
+        prefix, of_layer = spec["by_layer"]
+        for layer in range(spec["n_layers"]):
+            shapes.update({prefix.format(layer) + name: tuple(shape) for name, shape in of_layer(layer).items()})
+    return shapes
 
 
 def make_folder(spec, folder):
@@ -72,7 +78,22 @@ def write_vocabulary(model):
     writer.add_add_bos_token(True)
 
 
-def convert(converter, folder, out):
+def edited(model_class, sizes, mends):
+    """The class with other numbers and lines in its code."""
+    source = inspect.getsource(model_class)
+    source = source[source.index("class "):]
+    for line, other in mends.items():
+        assert line in source, line
+        source = source.replace(line, other)
+    for number, other in sizes.items():
+        source = re.sub(rf"(?<![\w.]){number}(?![\w.])", f"N{other}N", source)
+    namespace = dict(vars(sys.modules[model_class.__module__]))
+    # llama.cpp's own code, of DIR
+    exec("from __future__ import annotations\n" + re.sub(r"N(\d+)N", r"\1", source), namespace)
+    return namespace[model_class.__name__]
+
+
+def convert(converter, folder, out, spec):
     """Runs llama.cpp's converter, but for the vocabulary."""
     sys.path[:0] = [path for path in (str(converter / "gguf-py"), str(converter)) if os.path.isdir(path)]
     conversion = importlib.import_module("conversion")
@@ -81,6 +102,8 @@ def convert(converter, folder, out):
         hparams = conversion.ModelBase.load_hparams(folder, False)
         architecture = conversion.get_model_architecture(hparams, conversion.ModelType.TEXT)
         model_class = conversion.get_model_class(architecture)
+        if spec["sizes"] or spec["mends"]:
+            model_class = edited(model_class, spec["sizes"], spec["mends"])
         model_class.set_vocab = write_vocabulary
         model = model_class(folder, gguf.LlamaFileType.ALL_F32, out)
         model.write()
@@ -150,7 +173,7 @@ def main():
         folder = args.folder or pathlib.Path(temporary) / "folder"
         make_folder(spec, folder)
         file = (args.gguf or pathlib.Path(temporary) / "model.gguf").absolute()
-        convert(args.converter.absolute(), folder, file)
+        convert(args.converter.absolute(), folder, file, spec)
         if args.compare:
             lines = differences(file, args.compare)
             print("\n".join(lines) or "no differences")
@@ -164,6 +187,8 @@ def main():
                 "files": saved_tensors(folder),
                 "teacher": record(file, args.llama_server),
             }
+            if spec["tolerance"]:
+                golden["tolerance"] = spec["tolerance"]
             with open(args.out, "w") as f:
                 json.dump(golden, f, separators=(",", ":"))
                 f.write("\n")

@@ -64,7 +64,8 @@ void find_mapping(const JsonFields& root, Config& config) {
     if (std::find(classes.begin(), classes.end(), config.class_name) == classes.end()) continue;
     if (!has_layers_of(mapping, root)) continue;
     config.mapping = &mapping;
-    config.multimodal = name.ends_with("ForConditionalGeneration");
+    // ChatGLM 3, a model of text, is called so too
+    config.multimodal = name.ends_with("ForConditionalGeneration") && !name.starts_with("ChatGLM");
     return;
   }
   root.bad("architectures", "is [\"{}\"], which is not supported; supported are {}",

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "format/ggml_types.h"
+#include "huggingface/biased_config.h"
 #include "huggingface/dense_config.h"
 #include "huggingface/falcon_h1_config.h"
 #include "huggingface/vocabulary.h"
@@ -252,6 +253,10 @@ Folder open_folder(const std::string& path, const ReadOptions& options) {
   folder.metadata = keys.take();
   Keys in_place;
   if (folder.config.is_falcon_h1()) add_factor_keys(folder.config, in_place);
+  if (folder.config.mapping->architecture == "jais") {
+    check_jais_slopes(folder.config, folder.shards);
+    add_jais_factor_keys(folder.config, in_place);
+  }
   folder.in_place = in_place.take();
   return folder;
 }

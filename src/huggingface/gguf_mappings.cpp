@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "huggingface/biased_mappings.h"
 #include "huggingface/dense_mappings.h"
 #include "huggingface/gguf_mapping.h"
 #include "huggingface/jamba_mappings.h"
@@ -9,6 +10,7 @@
 #include "huggingface/mamba_mappings.h"
 #include "huggingface/mixture_mappings.h"
 #include "huggingface/more_mappings.h"
+#include "huggingface/remote_mappings.h"
 
 namespace snapkv::huggingface {
 namespace {
@@ -400,8 +402,10 @@ constexpr auto kMappings = [] {
   constexpr auto kMixtures =
       mixture_mappings(kQwenExperts, kJoinedExperts, kMixtralExperts, kQwen3MoeLayer);
   constexpr auto kDense = dense_mappings(kLlamaLayer, kQwen2Layer);
+  constexpr auto kRemote = remote_mappings(kLlamaLayer, kQwen2Layer);
   std::array<GgufMapping, kFirst.size() + kMore.size() + kMixtures.size() + kMamba2Mappings.size() +
-                              kJambaMappings.size() + kMambaMappings.size() + kDense.size()>
+                              kJambaMappings.size() + kMambaMappings.size() + kDense.size() +
+                              kRemote.size() + kBiasedMappings.size()>
       all;
   auto end = std::copy(kFirst.begin(), kFirst.end(), all.begin());
   end = std::copy(kMore.begin(), kMore.end(), end);
@@ -409,7 +413,9 @@ constexpr auto kMappings = [] {
   end = std::copy(kMamba2Mappings.begin(), kMamba2Mappings.end(), end);
   end = std::copy(kJambaMappings.begin(), kJambaMappings.end(), end);
   end = std::copy(kMambaMappings.begin(), kMambaMappings.end(), end);
-  std::copy(kDense.begin(), kDense.end(), end);
+  end = std::copy(kDense.begin(), kDense.end(), end);
+  end = std::copy(kRemote.begin(), kRemote.end(), end);
+  std::copy(kBiasedMappings.begin(), kBiasedMappings.end(), end);
   return all;
 }();
 

@@ -144,6 +144,7 @@ inline constexpr std::array kOlder = {
            .output_bias = Presence::required,
            .ffn_bias = Presence::required,
            .rotated = RotatedLayers::biased,
+           .logit_scale = LogitScale::multiplies_if_given,  // of folders that are read in place
            .position_bias = 8.0f,
            .scales_by_width = true},
 
