@@ -79,6 +79,9 @@ constexpr std::string_view kDeepseekWords =
     "split [!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?"
     "[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+";
 
+// For BLOOM. The brackets within the brackets add to what is not matched.
+constexpr std::string_view kBloomSplit = "split  ?[^(\\s|[.,!?…。，、।۔،])]+";
+
 struct Known {
   std::string_view name;
   std::vector<std::string_view> steps;
@@ -94,6 +97,7 @@ const std::vector<Known>& known() {
       {"deepseek-v3", {kDeepseekNumbers, kDeepseekCjk, kDeepseekWords, kBytes}},
       {"smollm", {"each digit", "ByteLevel"}},
       {"gpt-2", {"ByteLevel"}},
+      {"bloom", {kBloomSplit, kBytes}},
       {"falcon", {"runs of punctuation", "ByteLevel", "runs of digits", "split [0-9][0-9][0-9]"}},
   };
   return all;

@@ -129,8 +129,8 @@ constexpr std::string_view kGlm4Names[] = {"glm4", "chatglm-bpe"};
 constexpr SplitRule kGlm4Rules[] = {pattern(kLlama3)};
 constexpr std::string_view kJais2Names[] = {"jais-2"};
 constexpr SplitRule kJais2Rules[] = {pattern(kJais2)};
-constexpr std::string_view kQwen2Names[] = {"qwen2",     "deepseek-r1-qwen", "kormo",      "megrez",
-                                            "stablelm2", "hunyuan",          "solar-open", "grok-2"};
+constexpr std::string_view kQwen2Names[] = {
+    "qwen2", "deepseek-r1-qwen", "kormo", "megrez", "stablelm2", "hunyuan", "solar-open", "grok-2"};
 constexpr SplitRule kQwen2Rules[] = {pattern(kQwen2)};
 constexpr std::string_view kQwen35Names[] = {"qwen35"};
 constexpr SplitRule kQwen35Rules[] = {pattern(kQwen35)};
@@ -148,8 +148,8 @@ constexpr std::string_view kK2HorizonNames[] = {"k2-horizon"};
 constexpr SplitRule kK2HorizonRules[] = {pattern(kK2Horizon)};
 constexpr std::string_view kMinicpm5Names[] = {"minicpm5"};
 constexpr SplitRule kMinicpm5Rules[] = {pattern(R"(\p{N}{1,3})"), pattern(kMiniCpm5)};
-constexpr std::string_view kGpt2Names[] = {"gpt-2",  "phi-2", "gigachat", "a.x-4.0", "mellum",
-                                           "mpt",    "olmo",  "trillion", "exaone4"};
+constexpr std::string_view kGpt2Names[] = {"gpt-2", "phi-2", "gigachat", "a.x-4.0", "mellum",
+                                           "mpt",   "olmo",  "trillion", "exaone4", "jais"};
 constexpr SplitRule kGpt2Rules[] = {pattern(kGpt2)};
 constexpr std::string_view kStarcoderNames[] = {"starcoder", "refact", "command-r",  "smollm",
                                                 "codeshell", "exaone", "minerva-7b", "mellum2"};
@@ -186,6 +186,8 @@ constexpr std::string_view kSuperbpeNames[] = {"superbpe"};
 constexpr SplitRule kSuperbpeRules[] = {pattern(R"(\p{N}+)"), kThousands};
 constexpr std::string_view kKimiK2Names[] = {"kimi-k2"};
 constexpr SplitRule kKimiK2Rules[] = {pattern(kKimiK2)};
+constexpr std::string_view kPoroChatNames[] = {"poro-chat", "bloom", "gpt3-finnish"};
+constexpr SplitRule kPoroChatRules[] = {pattern(kWordsToPunctuation)};
 constexpr std::string_view kVikingNames[] = {"viking"};
 constexpr SplitRule kVikingRules[] = {pattern(kWordsToPunctuation), pattern(R"(\p{N})")};
 constexpr std::string_view kChameleonNames[] = {"chameleon"};
@@ -227,6 +229,7 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {.names = kAfmoeNames, .rules = kAfmoeRules},
     {.names = kSuperbpeNames, .rules = kSuperbpeRules},
     {.names = kKimiK2Names, .rules = kKimiK2Rules},
+    {.names = kPoroChatNames, .rules = kPoroChatRules},
     {.names = kVikingNames, .rules = kVikingRules},
     {.names = kChameleonNames, .rules = kChameleonRules, .add_bos = true},
     {.names = kGemma4Names,

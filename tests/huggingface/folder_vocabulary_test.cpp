@@ -124,6 +124,8 @@ TEST_F(FolderTest, ByteLevelVocabularies) {
                        "?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"),
                  false);
   EXPECT_EQ(open().get_string("tokenizer.ggml.pre"), "qwen35");
+  set_byte_level(split(" ?[^(\\s|[.,!?…。，、।۔،])]+"), false);
+  EXPECT_EQ(open().get_string("tokenizer.ggml.pre"), "bloom");
   set_byte_level(split("\\p{L}+"), false);
   expect_bad({"pre_tokenizer", "no", "split \\p{L}+"});
 }
