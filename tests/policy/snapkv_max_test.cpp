@@ -110,7 +110,7 @@ TEST_P(SnapKvMax, KeepsTheRowsWithTheLeastAttention) {
     // between two votes, so that rounding does not decide
     const double least = n_first == 0 ? 0.999 : (sorted[n_first - 1] + sorted[n_first]) / 2;
     PolicyConfig config{.name = "snapkv-max", .budget = 600};
-    config.params = {{"least_attention", least}};
+    config.params = {{"least_attention", least}, {"kernel_size", int64_t{15}}};
     const Kept kept = run_policy(*backend_, config, l, DType::f16);
     for (int64_t g = 0; g < 2; ++g) {
       const Scores votes = strongest_votes(l, g);
@@ -189,7 +189,7 @@ TEST(SnapKvMaxConfig, PoolsWiderWithMoreRows) {
   EXPECT_EQ(kernel({.budget = 512}), 63);
   EXPECT_EQ(kernel({}), 63);
   EXPECT_EQ(kernel({.budget = 64, .ratio = 0.5}), 15);  // how many rows that are is not known
-  EXPECT_EQ(kernel({.params = {{"least_attention", 0.05}}}), 15);
+  EXPECT_EQ(kernel({.params = {{"least_attention", 0.05}}}), 63);
   EXPECT_EQ(kernel({.params = {{"kernel_size", int64_t{7}}}}), 7);
 }
 
