@@ -96,7 +96,7 @@ def edited(model_class, sizes, mends):
 
 
 def convert(converter, folder, out, spec):
-    """Runs llama.cpp's converter, but for the vocabulary."""
+    """Runs llama.cpp's converter, but for the vocabulary and the values of spec["numbers"]."""
     sys.path[:0] = [path for path in (str(converter / "gguf-py"), str(converter)) if os.path.isdir(path)]
     conversion = importlib.import_module("conversion")
     gguf = importlib.import_module("gguf")
@@ -108,6 +108,14 @@ def convert(converter, folder, out, spec):
             model_class = edited(model_class, spec["sizes"], spec["mends"])
         model_class.set_vocab = write_vocabulary
         model = model_class(folder, gguf.LlamaFileType.ALL_F32, out)
+        set_parameters = model.set_gguf_parameters
+
+        def set_all():
+            set_parameters()
+            for name, number in spec.get("numbers", {}).items():
+                model.gguf_writer.add_uint32(name, number)
+
+        model.set_gguf_parameters = set_all
         model.write()
 
 
@@ -120,6 +128,16 @@ def record(path, command):
         return teacher(server, [1] + generated_ids(N_TEACHER + 16, N_VOCAB, 7), N_VOCAB, None)
     finally:
         server.stop()
+
+
+def record_transformers(path, function):
+    """What transformers' modules compute with llama.cpp's file, by a function of transformers_oracle.py, for classes that
+    llama.cpp computes otherwise than their authors."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "gguf"]:  # another one is read now
+        del sys.modules[name]
+    oracle = importlib.import_module("transformers_oracle")
+    model = getattr(oracle, function)(str(path))
+    return oracle.teacher(model, [1] + generated_ids(N_TEACHER + 16, N_VOCAB, 7))
 
 
 def contents(path):
@@ -181,14 +199,15 @@ def main():
             print("\n".join(lines) or "no differences")
             return 1 if lines else 0
         if args.out:
+            computed_by = spec.get("transformers")
             golden = {
                 "command": f"tools/hf_llama_oracle.py {args.case} --out {pathlib.Path(args.out).name}",
-                "oracle": "llama.cpp",
+                **({"transformers": importlib.import_module("transformers").__version__} if computed_by
+                   else {"oracle": "llama.cpp"}),
                 "dtype": spec["dtype"],
                 "config": spec["config"],
                 "files": saved_tensors(folder),
-                "metadata": contents(file)[0],
-                "teacher": record(file, args.llama_server),
+                "teacher": record_transformers(file, computed_by) if computed_by else record(file, args.llama_server),
             }
             if spec["tolerance"]:
                 golden["tolerance"] = spec["tolerance"]

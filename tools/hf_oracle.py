@@ -508,7 +508,8 @@ def values(name, shape, one_plus):
     x = normal(name, int(np.prod(shape)))
     if name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight", "layer_scalar", ".scale", "per_expert_scale",
                       "ln_1.weight", "ln_2.weight", "ln_f.weight", "ln_attn.weight", "ln_mlp.weight",
-                      "transformer.norm_f.weight")) or "norm.norms." in name:
+                      "transformer.norm_f.weight", ".a_g", ".head_g", ".w_g", "norm_weight", ".q_weight", ".k_weight",
+                      "ln1.weight", "ln2.weight", "ln_x.weight", "ln_out.weight", "pre_ln.weight")) or "norm.norms." in name:
         x = x * np.float32(0.2) + np.float32(0 if one_plus and "linear_attn" not in name else 1)
     else:
         x = x * np.float32(0.12)

@@ -89,7 +89,10 @@ std::vector<float> oracle_values(const std::string& name, int64_t n, bool one_pl
   constexpr std::string_view kNearOne[] = {
       "norm.weight", "norm_1.weight",    "norm_2.weight", "layer_scalar",
       ".scale",      "per_expert_scale", "ln_1.weight",   "ln_2.weight",
-      "ln_f.weight", "ln_attn.weight",   "ln_mlp.weight", "transformer.norm_f.weight"};
+      "ln_f.weight", "ln_attn.weight",   "ln_mlp.weight", "transformer.norm_f.weight",
+      ".a_g",        ".head_g",          ".w_g",          "norm_weight",
+      ".q_weight",   ".k_weight",        "ln1.weight",    "ln2.weight",
+      "ln_x.weight", "ln_out.weight",    "pre_ln.weight"};
   const bool norm = std::any_of(std::begin(kNearOne), std::end(kNearOne),
                                 [&](std::string_view end) { return name.ends_with(end); }) ||
                     name.find("norm.norms.") != std::string::npos;
