@@ -34,10 +34,11 @@ import torch  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
 from hf_llama_dense import CASES as DENSE  # noqa: E402
+from hf_llama_mixtures import CASES as MIXTURES  # noqa: E402
 from hf_oracle import saved_tensors, values  # noqa: E402
 from llama_oracle import N_TEACHER, Server, generated_ids, teacher  # noqa: E402
 
-CASES = {**DENSE}
+CASES = {**DENSE, **MIXTURES}
 N_VOCAB = 320
 
 

@@ -103,6 +103,18 @@ struct MixtureConfig {
   int64_t n_rot_window = 0;  // in layers with a window; 0: as in others
 };
 
+/// Of the classes in remote_mixture_mappings.h and remote_layers_mappings.h, which transformers
+/// lacks.
+struct RemoteConfig {
+  bool normed_output =
+      false;                  // whether each column of the matrix of logits is made one of length 1
+  int64_t n_ff_adjugate = 0;  // of what n_adjugate_group experts share; 0: they share nothing
+  int64_t n_adjugate_group = 1;
+  int64_t n_mamba_head = 0;   // of PLaMo 2's mixers, MambaSizes::n_channel values together
+  std::vector<int64_t> n_ff;  // [n_layer], or empty: all layers have Config::n_ff
+  int64_t window_step = 0;    // the last of so many layers has no window; 0: not given
+};
+
 /// Of Chameleon.
 struct ChameleonConfig {
   bool norms_after = false;  // of what attention and networks give, not of what they read
@@ -177,6 +189,7 @@ struct Config {
   DenseConfig dense;
   MixtureConfig mixture;
   ChameleonConfig chameleon;
+  RemoteConfig remote;
   /// [n_layer] letters, where each layer is one part: M a mixer of Mamba-2, * attention, - a dense
   /// network, E experts. Else empty.
   std::string parts;

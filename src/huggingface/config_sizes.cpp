@@ -33,6 +33,8 @@ int64_t Config::size(Size which) const {
       return n_ff;
     case Size::ff_dense:
       return n_ff_dense;
+    case Size::ff_adjugate:
+      return remote.n_ff_adjugate;
     case Size::ff_shared:
       return n_ff_shared;
     case Size::ff_shared_twice:
@@ -99,6 +101,8 @@ int64_t Config::size(Size which) const {
       return mamba.step_rank;
     case Size::mamba_inputs:
       return mamba.step_rank + 2 * mamba.d_state;
+    case Size::mamba_head:
+      return remote.n_mamba_head;
     case Size::latent:
       return n_latent > 0 ? n_latent : n_embd;
     case Size::latent_rank:
@@ -132,6 +136,7 @@ int64_t Config::size(Size which, int64_t il) const {
   if (which == Size::ff && !gemma3n.n_ff.empty()) return gemma3n.n_ff[il];
   if (which == Size::ff && !dense.n_ff.empty()) return dense.n_ff[il];
   if (which == Size::ff_twice && !dense.n_ff.empty()) return 2 * dense.n_ff[il];
+  if (which == Size::ff && !remote.n_ff.empty()) return remote.n_ff[il];
   if (!mixture.n_head.empty() || !mixture.n_head_kv.empty()) return mixture_size(*this, which, il);
   if (which == Size::latent_gates) return has_attention[il] ? size(which) : 0;
   if (which == Size::linear_gates) return has_attention[il] ? 0 : size(which);

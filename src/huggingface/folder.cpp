@@ -15,6 +15,7 @@
 #include "huggingface/biased_config.h"
 #include "huggingface/dense_config.h"
 #include "huggingface/falcon_h1_config.h"
+#include "huggingface/remote_layers_config.h"
 #include "huggingface/vocabulary.h"
 
 namespace snapkv::huggingface {
@@ -246,6 +247,9 @@ Folder open_folder(const std::string& path, const ReadOptions& options) {
   add_config_keys(folder.config, keys);
   if (folder.config.mapping->architecture == "apertus") {
     add_xielu_keys(folder.config, folder.shards, path, keys);
+  }
+  if (folder.config.mapping->architecture == "talkie") {
+    add_talkie_factor(folder.config, folder.shards, path, keys);
   }
   keys.text("general.name", name_of(path));
   add_vocabulary_keys(path, root, folder.config, keys);

@@ -19,9 +19,10 @@ enum class Size {
   one,
   embd,
   embd_thrice,
-  ff,         // of one expert where there are experts
-  ff_dense,   // of the layers without experts, in models that have both
-  ff_shared,  // of the expert that every token passes
+  ff,           // of one expert where there are experts
+  ff_dense,     // of the layers without experts, in models that have both
+  ff_adjugate,  // of what some experts share
+  ff_shared,    // of the expert that every token passes
   ff_shared_twice,
   ff_twice,
   head,     // number of heads of queries
@@ -64,6 +65,7 @@ enum class Size {
   mamba_state,
   mamba_rank,
   mamba_inputs,  // of steps, B and C
+  mamba_head,    // of PLaMo 2, which have a step and a decay each
   latent,        // that experts work on
   // of latent attention (LatentSizes)
   latent_rank,
@@ -89,6 +91,8 @@ enum class Edit {
   permute_q,  // reorders the rows of each query head, so that neighbouring values are rotated
   permute_k,  // the same for each key head
   add_one,    // GGUF stores w where the folder stores w - 1, because the class computes with 1 + w
+  add_fifth,  // the same with 1 / 5
+  add_small,  // the same with 1 / 5^1.5
   value_heads,     // reorders heads of linear attention's values (LinearHeads) among the last rows
   value_columns,   // the same among the columns
   decay_rate,      // the same among the values w, of which GGUF stores -exp(w)
@@ -120,6 +124,7 @@ enum class Edit {
                // ones
   head_turn_columns,  // the same among the columns
   unit_rows,          // divides each row by its length
+  turned_back,        // negates the second half of each head's rows, which the class rotates back
 };
 
 /// Which rows are taken from a matrix that has all queries, then all keys, then all values.
@@ -174,7 +179,9 @@ struct GgufMapping {
   /// Of all experts of a layer together, in folders that have no `experts`: [n_expert, n_out,
   /// n_in]. Matrices that lie there one after another are read as single ones.
   std::span<const TensorRow> joined_experts = {};
-  std::string_view expert_prefix = {};  // of their names, before the expert's number
+  std::string_view expert_prefix = {};        // of their names, before the expert's number
+  std::span<const TensorRow> adjugates = {};  // of what neighbouring experts share
+  std::string_view adjugate_prefix = {};
   std::string_view root = "model", embeddings = "embed_tokens";     // of the other names
   std::string_view norm = "model.norm", gguf_norm = "output_norm";  // at the end; empty: no tensor
   Edit norms = Edit::none;                                          // of that one
@@ -191,6 +198,9 @@ struct GgufMapping {
   std::span<const TensorRow> transposed_experts = {};
   const DenseTraits* dense = nullptr;      // of the classes in dense_mappings.h and the like
   std::span<const TensorRow> others = {};  // of the whole model, beside the layers
+  std::span<const std::string_view> other_parts = {};  // prefixes of tensors that text does not use
+  std::span<const std::string_view> buffers = {};      // tensors of a layer that are not mapped
+  std::span<const std::string_view> numbers = {};      // tensors that are keys in GGUF
   /// Reads the sizes, where config.json gives them other names than most do.
   void (*read_own_sizes)(const JsonFields& c, Config& config) = nullptr;
   /// Reads what config.json says of experts, rotation and windows in its own way, after the sizes

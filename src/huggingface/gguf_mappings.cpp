@@ -10,7 +10,9 @@
 #include "huggingface/mamba_mappings.h"
 #include "huggingface/mixture_mappings.h"
 #include "huggingface/more_mappings.h"
+#include "huggingface/remote_layers_mappings.h"
 #include "huggingface/remote_mappings.h"
+#include "huggingface/remote_mixture_mappings.h"
 
 namespace snapkv::huggingface {
 namespace {
@@ -403,9 +405,11 @@ constexpr auto kMappings = [] {
       mixture_mappings(kQwenExperts, kJoinedExperts, kMixtralExperts, kQwen3MoeLayer);
   constexpr auto kDense = dense_mappings(kLlamaLayer, kQwen2Layer);
   constexpr auto kRemote = remote_mappings(kLlamaLayer, kQwen2Layer);
+  constexpr auto kRemoteMixtures = remote_mixture_mappings(kQwenExperts, kMixtralExperts);
   std::array<GgufMapping, kFirst.size() + kMore.size() + kMixtures.size() + kMamba2Mappings.size() +
                               kJambaMappings.size() + kMambaMappings.size() + kDense.size() +
-                              kRemote.size() + kBiasedMappings.size()>
+                              kRemote.size() + kBiasedMappings.size() + kRemoteMixtures.size() +
+                              kRemoteLayersMappings.size()>
       all;
   auto end = std::copy(kFirst.begin(), kFirst.end(), all.begin());
   end = std::copy(kMore.begin(), kMore.end(), end);
@@ -415,7 +419,9 @@ constexpr auto kMappings = [] {
   end = std::copy(kMambaMappings.begin(), kMambaMappings.end(), end);
   end = std::copy(kDense.begin(), kDense.end(), end);
   end = std::copy(kRemote.begin(), kRemote.end(), end);
-  std::copy(kBiasedMappings.begin(), kBiasedMappings.end(), end);
+  end = std::copy(kBiasedMappings.begin(), kBiasedMappings.end(), end);
+  end = std::copy(kRemoteMixtures.begin(), kRemoteMixtures.end(), end);
+  std::copy(kRemoteLayersMappings.begin(), kRemoteLayersMappings.end(), end);
   return all;
 }();
 

@@ -19,6 +19,20 @@ int64_t unrotated_row(int64_t i, int64_t head_dim, int64_t n_rot) {
   return i - in_head + in_head % 2 * (n_rot / 2) + in_head / 2;
 }
 
+/// What GGUF's values are greater by than the folder's.
+float added(Edit edit) {
+  switch (edit) {
+    case Edit::add_one:
+      return 1.0f;
+    case Edit::add_fifth:
+      return 0.2f;
+    case Edit::add_small:
+      return static_cast<float>(1 / std::pow(5.0, 1.5));
+    default:
+      return 0.0f;
+  }
+}
+
 /// Where values of a key head's queries, keys, values and gates begin in in_proj_qkvz, and row i of
 /// the queries, keys and values of all heads, or of the gates.
 int64_t grouped_row(const LinearHeads& heads, int64_t i, bool is_gate) {
@@ -87,7 +101,10 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
   switch (edit) {
     case Edit::none:
     case Edit::add_one:
+    case Edit::add_fifth:
+    case Edit::add_small:
     case Edit::growth_rate:
+    case Edit::turned_back:
     case Edit::taps:
     case Edit::stacked:
     case Edit::unit_rows:
@@ -139,6 +156,10 @@ bool MappedTensor::has_whole_rows() const {
   return edit != Edit::value_columns && edit != Edit::head_turn_columns && strides.column == 1;
 }
 
+bool MappedTensor::is_negated(int64_t i) const {
+  return edit == Edit::turned_back && i % head_dim >= head_dim / 2;
+}
+
 void MappedTensor::copy_row(int64_t i, std::byte* to) const {
   SNAPKV_CHECK(!changes_values());
   if (scales != nullptr) {
@@ -150,6 +171,8 @@ void MappedTensor::copy_row(int64_t i, std::byte* to) const {
   if (has_whole_rows()) {
     const int64_t bytes = row_bytes(tensor.dtype, n);
     std::memcpy(to, from + source_index(i, 0) / n * bytes, bytes);
+    const int64_t size = block_bytes(tensor.dtype);
+    for (int64_t at = size - 1; at < bytes && is_negated(i); at += size) to[at] ^= std::byte{0x80};
     return;
   }
   const int64_t bytes = block_bytes(tensor.dtype);
@@ -187,12 +210,14 @@ void MappedTensor::read_row(int64_t i, float* to) const {
     }
   }
   for (int64_t j = 0; j < n; ++j) {
-    if (edit == Edit::add_one) to[j] += 1.0f;
+    to[j] += added(edit);
+    if (is_negated(i)) to[j] = -to[j];
     if (edit == Edit::decay_rate) to[j] = -std::exp(to[j]);
     if (edit == Edit::growth_rate) to[j] = std::exp(to[j]);
   }
   if (edit == Edit::unit_rows) normalize(to, n);
   if (!factors.empty()) multiply(i, to);
+  for (size_t j = 0; j < divisors.size(); ++j) to[j] /= divisors[j];
 }
 
 void MappedTensor::multiply(int64_t i, float* row) const {

@@ -76,6 +76,7 @@ struct MappedTensor {
   LinearHeads heads;                  // for edits of linear attention
   Strides strides;
   std::vector<RowFactor> factors;  // if any, of all rows
+  std::vector<float> divisors;     // if any, of each column
   /// The tensor of scales beside a source of MXFP4's numbers; else nullptr. `tensor` then has
   /// blocks of GGUF's MXFP4, and its data are the numbers.
   const ShardTensor* scales = nullptr;
@@ -97,8 +98,9 @@ struct MappedTensor {
 
   /// Whether GGUF's values are others than the source's.
   bool changes_values() const {
-    return edit == Edit::add_one || edit == Edit::decay_rate || edit == Edit::growth_rate ||
-           edit == Edit::unit_rows || !factors.empty();
+    return edit == Edit::add_one || edit == Edit::add_fifth || edit == Edit::add_small ||
+           edit == Edit::decay_rate || edit == Edit::growth_rate || edit == Edit::unit_rows ||
+           !factors.empty() || !divisors.empty();
   }
   /// GGUF's row i in the source's type, whose values must not change.
   void copy_row(int64_t i, std::byte* to) const;
@@ -109,11 +111,15 @@ struct MappedTensor {
   /// read in place.
   void keep_in_place();
   /// Whether `tensor` has GGUF's values in GGUF's order.
-  bool is_view() const { return edit == Edit::none && scales == nullptr && factors.empty(); }
+  bool is_view() const {
+    return edit == Edit::none && scales == nullptr && factors.empty() && divisors.empty();
+  }
 
  private:
   void copy_mxfp4_row(int64_t i, std::byte* to) const;
   bool has_whole_rows() const;
+  /// Whether row i has the other sign.
+  bool is_negated(int64_t i) const;
   void multiply(int64_t i, float* row) const;
   int64_t value_row(int64_t i) const;
   int64_t row_of_groups(int64_t i) const;

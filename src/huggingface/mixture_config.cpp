@@ -21,12 +21,6 @@ std::string own_key(const Config& config, const char* name) {
   return std::string(config.mapping->architecture) + "." + name;
 }
 
-/// Fails if the flag is there and has the other value.
-void expect_flag(const JsonFields& c, const char* key, bool expected) {
-  if (c.flag(key, expected) == expected) return;
-  c.bad(key, "is {}, supported is {}", !expected, expected);
-}
-
 /// Groups of experts, weights that add up to 1, and their factor, as DeepSeek V3 names them.
 void read_sigmoid_rule(const JsonFields& c, const char* scale_key, double scale_otherwise,
                        bool normalizes_otherwise, Config& config) {
@@ -176,6 +170,11 @@ void read_head_counts(const JsonFields& c, Config& config) {
 }
 
 }  // namespace
+
+void expect_flag(const JsonFields& c, const char* key, bool expected) {
+  if (c.flag(key, expected) == expected) return;
+  c.bad(key, "is {}, supported is {}", !expected, expected);
+}
 
 void expect_text(const JsonFields& c, std::string_view key, std::string_view expected) {
   const std::string value = c.text(key, expected);

@@ -34,6 +34,9 @@ void read_expert_groups(const JsonFields& c, CountField groups, CountField used,
 /// The number of first layers without experts, of mlp_layer_types: "dense" and "sparse".
 int64_t count_dense_layers(const JsonFields& c, const Json& types, int64_t n_layer);
 
+/// Fails if the flag is there and has the other value.
+void expect_flag(const JsonFields& c, const char* key, bool expected);
+
 /// Fails if the field is there and is another text.
 void expect_text(const JsonFields& c, std::string_view key, std::string_view expected);
 

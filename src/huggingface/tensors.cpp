@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <span>
 #include <string_view>
@@ -68,6 +69,9 @@ bool is_of_another_part(const Config& config, std::string_view name) {
   if (may_guess && name.starts_with("mtp.")) return true;
   if (config.mapping->architecture == "glm4moe" && is_after_layers(config, name)) return true;
   if (config.mixture.n_draft_layers > 0 && is_draft(config, name)) return true;
+  for (const std::string_view part : config.mapping->other_parts) {
+    if (name.starts_with(part)) return true;
+  }
   if (!config.multimodal) return false;
   if (name.starts_with("model.")) name.remove_prefix(6);
   if (config.mapping->dense != nullptr) {
@@ -96,6 +100,10 @@ class Mapper {
     // as Mamba's authors call the embeddings
     if (const auto older = by_name_.find("backbone.embedding.weight"); older != by_name_.end()) {
       by_name_["backbone.embeddings.weight"] = older->second;
+    }
+    // of Talkie
+    if (const auto bare = by_name_.find("lm_head"); bare != by_name_.end()) {
+      by_name_["lm_head.weight"] = bare->second;
     }
   }
 
@@ -135,6 +143,7 @@ class Mapper {
         find(root + std::string(name));
       }
     }
+    for (const std::string_view name : config_.mapping->numbers) find(std::string(name));
     check_all_used();
     return std::move(mapped_);
   }
@@ -161,6 +170,7 @@ class Mapper {
 
   /// Uses tensors that say nothing: masks, angles, and numbers that are keys in GGUF.
   void ignore_buffers(const std::string& prefix) {
+    for (const std::string_view name : config_.mapping->buffers) find(prefix + std::string(name));
     if (config_.mapping->dense == nullptr) return;
     for (const std::string_view name : config_.mapping->dense->buffers) {
       find(prefix + std::string(name));
@@ -184,7 +194,9 @@ class Mapper {
       TensorRow output = {name, "output", Size::vocab, Size::embd};
       output.factor = Factor::logits;
       if (config_.dense.unit_output) output.edit = Edit::unit_rows;
-      return add(output, "", "");
+      add(output, "", "");
+      if (config_.remote.normed_output) divide_by_lengths(mapped_.back());
+      return;
     }
     check_copy(root + std::string(config_.mapping->embeddings) + ".weight",
                std::string(name) + ".weight");
@@ -193,6 +205,20 @@ class Mapper {
     embeddings.gguf = "output";
     embeddings.factor = Factor::logits;
     add(embeddings, root, "");
+  }
+
+  /// Makes each column of the matrix one of length 1.
+  static void divide_by_lengths(MappedTensor& m) {
+    const int64_t n = m.row_values();
+    std::vector<double> squares(n);
+    std::vector<float> row(n);
+    for (int64_t i = 0; i < m.n_rows(); ++i) {
+      m.read_row(i, row.data());
+      for (int64_t j = 0; j < n; ++j) squares[j] += double{row[j]} * row[j];
+    }
+    for (const double square : squares) {
+      m.divisors.push_back(static_cast<float>(std::sqrt(square)) + 1e-7f);
+    }
   }
 
   template <typename... Args>
@@ -227,10 +253,19 @@ class Mapper {
       if (!single) add_joined(row, prefix, gguf_prefix);
     }
     if (!single) return;
-    for (const TensorRow& row : config_.mapping->experts) {
-      for (int64_t e = 0; e < config_.n_expert; ++e) {
-        add(row, fmt::format("{}{}{}.", prefix, config_.mapping->expert_prefix, e), gguf_prefix,
-            fmt::format(".{}", e));
+    const GgufMapping& mapping = *config_.mapping;
+    add_one_by_one(mapping.experts, prefix + std::string(mapping.expert_prefix), gguf_prefix,
+                   config_.n_expert);
+    add_one_by_one(mapping.adjugates, prefix + std::string(mapping.adjugate_prefix), gguf_prefix,
+                   config_.n_expert / config_.remote.n_adjugate_group);
+  }
+
+  /// `rows` of each of n experts, whose names have its number after `prefix`.
+  void add_one_by_one(std::span<const TensorRow> rows, const std::string& prefix,
+                      const std::string& gguf_prefix, int64_t n) {
+    for (const TensorRow& row : rows) {
+      for (int64_t e = 0; e < n; ++e) {
+        add(row, fmt::format("{}{}.", prefix, e), gguf_prefix, fmt::format(".{}", e));
       }
     }
   }
@@ -305,10 +340,11 @@ class Mapper {
     mapped_.back().factors = row_factors(config_, row.factor);
     const bool is_norm = row.n_in == Size::none;
     const GgufMapping& mapping = *config_.mapping;
-    const bool biased = !is_norm || mapping.layer_norms || mapping.may_have_norm_biases;
+    const bool all_have = mapping.layer_norms && !row.whole_names;
+    const bool biased = !is_norm || all_have || mapping.may_have_norm_biases;
     if (!biased || n_joined > 0) return;
     const ShardTensor* const bias =
-        is_norm && mapping.layer_norms ? &need(name + ".bias") : find(name + ".bias");
+        is_norm && all_have ? &need(name + ".bias") : find(name + ".bias");
     if (bias == nullptr) return;
     const bool transposed = row.edit == Edit::transposed;
     const bool unedited = transposed || row.edit == Edit::add_one;

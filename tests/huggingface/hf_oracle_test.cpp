@@ -128,5 +128,13 @@ INSTANTIATE_TEST_SUITE_P(Remote, HfOracleTest,
                                          "mpt-published", "mpt-bias"),
                          name_of_case);
 
+INSTANTIATE_TEST_SUITE_P(RemoteMixtures, HfOracleTest,
+                         testing::Values("ling2", "ling1", "ling1-plain", "deepseek_moe",
+                                         "deepseek_ocr", "grove_moe", "smallthinker",
+                                         "smallthinker-softmax", "arctic", "plm", "plamo2",
+                                         "plamo3", "plamo3-yarn", "nemotron_nas", "decilm",
+                                         "talkie"),
+                         name_of_case);
+
 }  // namespace
 }  // namespace snapkv::test

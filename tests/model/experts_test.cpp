@@ -22,6 +22,10 @@ TEST(ExpertNamesTest, PartsOfMergedTensors) {
   ASSERT_TRUE(part);
   EXPECT_EQ(part->merged, "blk.12.ffn_down_exps.weight");
   EXPECT_EQ(part->expert, 7);
+  const auto adjugate = parse_expert_part("blk.12.ffn_down_ch.7.weight");
+  ASSERT_TRUE(adjugate);
+  EXPECT_EQ(adjugate->merged, "blk.12.ffn_down_chexps.weight");
+  EXPECT_EQ(adjugate->expert, 7);
   for (const char* name : {"blk.0.ffn_down.weight", "blk.0.ffn_down_exps.weight", "output.weight",
                            "blk.0.attn_q.3.weight", "blk.0.ffn_gate.x.weight", "ffn_up.1.weight"}) {
     EXPECT_FALSE(parse_expert_part(name)) << name;

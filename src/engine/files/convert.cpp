@@ -333,6 +333,19 @@ void warn_of_differences(const Source& source, const std::string& to) {
         "(topk_method: group_limited_greedy); llama.cpp adds the two highest, so its logits differ",
         to);
   }
+  if (const auto window = source.metadata.find("smallthinker.attention.sliding_window");
+      window != source.metadata.end() && std::get<uint64_t>(window->second.value) != 4096) {
+    log_warn(
+        "'{}': the model's sliding windows have {} tokens; llama.cpp takes those of this "
+        "architecture to have 4096, so its logits differ",
+        to, std::get<uint64_t>(window->second.value));
+  }
+  if (has("grovemoe.block_count")) {
+    log_warn(
+        "'{}': llama.cpp takes other weights for the smaller experts that two experts share, and "
+        "lets them read what these have computed, so its logits differ",
+        to);
+  }
   if (has("chameleon.block_count")) {
     log_warn(
         "'{}': heads of queries and keys and their norms are in the folder's order, which "

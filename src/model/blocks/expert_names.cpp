@@ -30,11 +30,14 @@ std::optional<ExpertPart> parse_expert_part(std::string_view name) {
   const auto part = parse_number(name);
   if (!part || !name.starts_with("blk.")) return std::nullopt;
   const auto& [matrix, number] = *part;
-  if (!matrix.ends_with(".ffn_gate") && !matrix.ends_with(".ffn_up") &&
-      !matrix.ends_with(".ffn_down")) {
+  const bool adjugate = matrix.ends_with("_ch");
+  const std::string_view of_experts = matrix.substr(0, matrix.size() - (adjugate ? 3 : 0));
+  if (!of_experts.ends_with(".ffn_gate") && !of_experts.ends_with(".ffn_up") &&
+      !of_experts.ends_with(".ffn_down")) {
     return std::nullopt;
   }
-  return ExpertPart{std::string(matrix) + "_exps" + std::string(kWeight), number};
+  const std::string_view ending = adjugate ? "exps" : "_exps";
+  return ExpertPart{std::string(matrix) + std::string(ending) + std::string(kWeight), number};
 }
 
 std::optional<ExpertPart> parse_stream_part(std::string_view name) {

@@ -17,7 +17,8 @@ struct ExpertPart {
   int64_t expert = 0;
 };
 
-/// What blk.0.ffn_gate.3.weight is part of; nothing for other names.
+/// What blk.0.ffn_gate.3.weight is part of; nothing for other names. Adjugates of folders are
+/// blk.0.ffn_gate_ch.3.weight, and all of a layer's blk.0.ffn_gate_chexps.weight.
 std::optional<ExpertPart> parse_expert_part(std::string_view name);
 
 /// The same for the matrices of Gemma 3n's streams: altup_proj.1.weight is the second part of

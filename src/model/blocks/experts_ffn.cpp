@@ -89,9 +89,9 @@ void ExpertsFfn::load_experts(LayerLoader& loader) {
 void ExpertsFfn::load_adjugates(LayerLoader& loader) {
   const int64_t n_ff = adjugate_spec_.n_ff, n = n_expert() / adjugate_spec_.n_group;
   SNAPKV_CHECK(!own_factors_ && n_in_ == loader.config().n_embd);
-  adjugate_gates_ = loader.matrices("ffn_gate_chexps", n, n_ff, n_in_);
-  adjugate_ups_ = loader.matrices("ffn_up_chexps", n, n_ff, n_in_);
-  adjugate_downs_ = loader.matrices("ffn_down_chexps", n, n_in_, n_ff);
+  adjugate_gates_ = loader.adjugates("ffn_gate_ch", n, n_ff, n_in_);
+  adjugate_ups_ = loader.adjugates("ffn_up_ch", n, n_ff, n_in_);
+  adjugate_downs_ = loader.adjugates("ffn_down_ch", n, n_in_, n_ff);
   for (int64_t e = 0; e < n_expert(); ++e) {
     const int64_t group = e / adjugate_spec_.n_group;
     adjugates_.push_back({.gate = adjugate_gates_[group].w,

@@ -46,6 +46,14 @@ std::vector<Weight> LayerLoader::experts(const std::string& name, int64_t n_out,
   return all;
 }
 
+std::vector<Weight> LayerLoader::adjugates(const std::string& name, int64_t n, int64_t n_out,
+                                           int64_t n_in) {
+  if (!has(name + ".0.weight")) return matrices(name + "exps", n, n_out, n_in);
+  std::vector<Weight> all;
+  for (int64_t i = 0; i < n; ++i) all.push_back(matrix(fmt::format("{}.{}", name, i), n_out, n_in));
+  return all;
+}
+
 float LayerLoader::number(const std::string& name) {
   const Tensor value = vector(name, 1, Presence::required);
   const float number = *value.at<const float>(0);

@@ -46,6 +46,8 @@ class LayerLoader {
   std::vector<Weight> matrices(const std::string& name, int64_t n, int64_t n_out, int64_t n_in) {
     return weights_.matrices(prefix_ + name + ".weight", n, n_out, n_in);
   }
+  /// n matrices that experts share, in one tensor, NAMEexps, or in one each, NAME.0 ...
+  std::vector<Weight> adjugates(const std::string& name, int64_t n, int64_t n_out, int64_t n_in);
   /// The same of each head.
   std::vector<Weight> heads(const std::string& name, int64_t n_head, int64_t n_out, int64_t n_in) {
     return matrices(name, n_head, n_out, n_in);
