@@ -210,6 +210,83 @@ TALKIE = {
     "lm_head_gain.w_g": (1,),
 }
 
+# ---- RWKV. llama.cpp 0.7.0 computes RWKV 7 with AVX-512 right only if heads have 64 values: record without (haswell) ----
+RWKV_HEAD = 32
+DECAY, RATE, FIRST, GATE = 24, 16, 40, 48
+
+
+def vectors(prefix, names, shape=(1, 1, HIDDEN)):
+    return {f"{prefix}{name}": shape for name in names}
+
+
+def normed(*names):
+    return {f"{name}.{part}": (HIDDEN,) for name in names for part in ("weight", "bias")}
+
+
+def low_rank(prefix, rank, bias=True):
+    """Two matrices as flash-linear-attention names them."""
+    shapes = {f"{prefix}_lora.lora.0.weight": (rank, HIDDEN), f"{prefix}_lora.lora.2.weight": (HIDDEN, rank)}
+    return {**shapes, f"{prefix}_lora.lora.2.bias": (HIDDEN,)} if bias else shapes
+
+
+def bare_low_rank(prefix, rank, bias=True):
+    """The same as RWKV's authors name them."""
+    shapes = {f"{prefix}1": (HIDDEN, rank), f"{prefix}2": (rank, HIDDEN)}
+    return {**shapes, f"{prefix}0": (1, 1, HIDDEN)} if bias else shapes
+
+
+def matrices(prefix, names):
+    return {f"{prefix}{name}.weight": (HIDDEN, HIDDEN) for name in names}
+
+
+RWKV_ENDS = {"lm_head.weight": (N_VOCAB, HIDDEN)}
+RWKV7 = {
+    **RWKV_ENDS, "model.embeddings.weight": (N_VOCAB, HIDDEN), **normed("model.norm", "model.layers.0.pre_norm"),
+    **normed("model.layers.{}.attn_norm", "model.layers.{}.ffn_norm", "model.layers.{}.attn.g_norm"),
+    **vectors("model.layers.{}.attn.x_", "rwkvag"), "model.layers.{}.attn.k_k": (HIDDEN,),
+    "model.layers.{}.attn.k_a": (HIDDEN,), "model.layers.{}.attn.r_k": (HIDDEN // RWKV_HEAD, RWKV_HEAD),
+    **matrices("model.layers.{}.attn.", ("r_proj", "k_proj", "v_proj", "o_proj")),
+    **low_rank("model.layers.{}.attn.w", DECAY), **low_rank("model.layers.{}.attn.a", RATE),
+    **of_layers(low_rank("model.layers.{}.attn.v", FIRST), range(1, N_LAYERS)),
+    **low_rank("model.layers.{}.attn.g", GATE, bias=False),
+    "model.layers.{}.ffn.x_k": (HIDDEN,), "model.layers.{}.ffn.key.weight": (FF, HIDDEN),
+    "model.layers.{}.ffn.value.weight": (HIDDEN, FF),
+}
+MIXER = "model.layers.{}.self_attn.time_mixer."
+ARWKV7 = {
+    **ENDS, **NORMS, **network("model.layers.{}.mlp", FF), **vectors(MIXER + "x_", "rwkva"),
+    **vectors(MIXER, ("k_k", "k_a")), MIXER + "r_k": (HIDDEN // RWKV_HEAD, RWKV_HEAD),
+    **matrices(MIXER, ("receptance", "key", "value", "output")), **bare_low_rank(MIXER + "w", 64),
+    **bare_low_rank(MIXER + "a", 64), **of_layers(bare_low_rank(MIXER + "v", 32), range(1, N_LAYERS)),
+}
+ARWKV7_MORE = {**vectors(MIXER + "x_", "g"), **bare_low_rank(MIXER + "g", 128, bias=False), **normed(MIXER + "ln_x")}
+ARWKV_CONFIG = dict(num_key_value_heads=None, num_attention_heads=None, head_size=RWKV_HEAD, wkv_version=7, wkv_layers="full")
+
+
+def rwkv6_mixer(prefix, mix_rank, decay_rank):
+    return {
+        **vectors(prefix + "time_maa_", "xwkvrg"), prefix + "time_maa_w1": (HIDDEN, 5 * mix_rank),
+        prefix + "time_maa_w2": (5, mix_rank, HIDDEN), prefix + "time_decay": (1, 1, HIDDEN),
+        prefix + "time_decay_w1": (HIDDEN, decay_rank), prefix + "time_decay_w2": (decay_rank, HIDDEN),
+    }
+
+
+BLOCK = "rwkv.blocks.{}."
+RWKV6 = {
+    "rwkv.embeddings.weight": (N_VOCAB, HIDDEN), "head.weight": (N_VOCAB, HIDDEN),
+    **normed("rwkv.ln_out", "rwkv.blocks.0.pre_ln", BLOCK + "ln1", BLOCK + "ln2", BLOCK + "attention.ln_x"),
+    **rwkv6_mixer(BLOCK + "attention.", 32, 64), BLOCK + "attention.time_faaaa": (HIDDEN // RWKV_HEAD, RWKV_HEAD),
+    **matrices(BLOCK + "attention.", ("receptance", "key", "value", "gate", "output")),
+    **vectors(BLOCK + "feed_forward.time_maa_", "kr"), BLOCK + "feed_forward.key.weight": (FF, HIDDEN),
+    BLOCK + "feed_forward.receptance.weight": (HIDDEN, HIDDEN), BLOCK + "feed_forward.value.weight": (HIDDEN, FF),
+}
+QRWKV6 = {
+    **ENDS, **NORMS, **network("model.layers.{}.mlp", FF), **rwkv6_mixer("model.layers.{}.self_attn.", 24, 40),
+    **head_matrices(), "model.layers.{}.self_attn.gate.weight": (HIDDEN, HIDDEN),
+    "model.layers.{}.self_attn.q_proj.bias": (N_HEAD * HEAD,), "model.layers.{}.self_attn.k_proj.bias": (N_KV * HEAD,),
+    "model.layers.{}.self_attn.v_proj.bias": (N_KV * HEAD,),
+}
+
 CASES = {
     "ling2": case(config("BailingMoeV2ForCausalLM", "bailing_moe", **LING_CONFIG, num_shared_experts=1, n_group=4,
                          topk_group=2, routed_scaling_factor=2.5, first_k_dense_replace=1, score_function="sigmoid",
@@ -258,6 +335,18 @@ CASES = {
                          n_layers=6),
     "decilm": case(config("DeciLMForCausalLM", "deci", num_key_value_heads_per_layer=[4, 2, 1, 2], rope_theta=10000.0),
                    DECILM),
+    "rwkv7": case(config("RWKV7ForCausalLM", "rwkv7", num_attention_heads=None, num_key_value_heads=None,
+                         hidden_act="sqrelu", rms_norm_eps=None, norm_eps=1e-5, norm_bias=True, norm_first=True,
+                         head_dim=RWKV_HEAD, decay_low_rank_dim=DECAY, a_low_rank_dim=RATE, v_low_rank_dim=FIRST,
+                         gate_low_rank_dim=GATE, value_dim=[HIDDEN] * N_LAYERS), RWKV7),
+    "arwkv7": case(config("RwkvHybridForCausalLM", "rwkv_hybrid", **ARWKV_CONFIG, wkv_has_gate=True, wkv_has_group_norm=True),
+                   {**ARWKV7, **ARWKV7_MORE}),
+    "arwkv7-bare": case(config("RwkvHybridForCausalLM", "rwkv_hybrid", **ARWKV_CONFIG, wkv_has_gate=False,
+                               wkv_has_group_norm=False), ARWKV7),
+    "rwkv6": case(config("Rwkv6ForCausalLM", "rwkv6", num_attention_heads=None, num_key_value_heads=None, rms_norm_eps=None,
+                         hidden_act=None, head_size=RWKV_HEAD, head_size_divisor=8, layer_norm_epsilon=1e-5,
+                         rescale_every=2), RWKV6),
+    "qrwkv6": case(config("RWKV6Qwen2ForCausalLM", "rwkv6qwen2", lora_rank_tokenshift=24, lora_rank_decay=40), QRWKV6),
     "talkie": case(config("TalkieForCausalLM", "talkie", hidden_act=None, num_key_value_heads=None, rms_norm_eps=None,
                           head_dim=HEAD, rope_theta=1000000.0), TALKIE),
 }

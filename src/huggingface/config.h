@@ -115,6 +115,17 @@ struct RemoteConfig {
   int64_t window_step = 0;    // the last of so many layers has no window; 0: not given
 };
 
+/// Sizes of RWKV's mixers.
+struct RwkvSizes {
+  int64_t head_dim = 0;  // 0: there are no such mixers
+  int64_t n_head_kv = 0;
+  int64_t n_mix = 0;
+  int64_t mix_rank = 0;  // of RWKV 6
+  int64_t decay_rank = 0, rate_rank = 0, first_rank = 0, gate_rank = 0;
+  bool normed = true;         // each head's results have a norm
+  int64_t rescale_every = 0;  // the stream is halved after so many layers; 0: never
+};
+
 /// Of Chameleon.
 struct ChameleonConfig {
   bool norms_after = false;  // of what attention and networks give, not of what they read
@@ -190,6 +201,7 @@ struct Config {
   MixtureConfig mixture;
   ChameleonConfig chameleon;
   RemoteConfig remote;
+  RwkvSizes rwkv;
   /// [n_layer] letters, where each layer is one part: M a mixer of Mamba-2, * attention, - a dense
   /// network, E experts. Else empty.
   std::string parts;

@@ -103,6 +103,26 @@ int64_t Config::size(Size which) const {
       return mamba.step_rank + 2 * mamba.d_state;
     case Size::mamba_head:
       return remote.n_mamba_head;
+    case Size::rwkv_head:
+      return n_embd / rwkv.head_dim;
+    case Size::rwkv_value:
+      return rwkv.head_dim;
+    case Size::rwkv_key:
+      return rwkv.n_head_kv * rwkv.head_dim;
+    case Size::rwkv_mix:
+      return rwkv.n_mix;
+    case Size::rwkv_mix_rank:
+      return rwkv.mix_rank;
+    case Size::rwkv_mix_ranks:
+      return rwkv.n_mix * rwkv.mix_rank;
+    case Size::rwkv_decay:
+      return rwkv.decay_rank;
+    case Size::rwkv_rate:
+      return rwkv.rate_rank;
+    case Size::rwkv_first:
+      return rwkv.first_rank;
+    case Size::rwkv_gate:
+      return rwkv.gate_rank;
     case Size::latent:
       return n_latent > 0 ? n_latent : n_embd;
     case Size::latent_rank:
@@ -164,6 +184,10 @@ bool Config::has(const TensorRow& row) const {
       return !dense.two_norms;
     case When::two_norms:
       return dense.two_norms;
+    case When::gated_rwkv:
+      return rwkv.gate_rank > 0;
+    case When::normed_rwkv:
+      return rwkv.normed;
   }
   return true;
 }

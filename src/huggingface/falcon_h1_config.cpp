@@ -94,6 +94,7 @@ std::vector<RowFactor> row_factors(const Config& config, Factor of) {
   };
   switch (of) {
     case Factor::none:
+    case Factor::halved:  // which differs by layer
       return {};
     case Factor::embeddings:
       return all(f.embeddings);

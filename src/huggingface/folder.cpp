@@ -57,8 +57,8 @@ class Presenter {
       : folder_(std::move(folder)), options_(options) {}
 
   GgufFile run() {
-    parts_.metadata = std::move(folder_.metadata);
-    parts_.metadata.merge(folder_.in_place);
+    parts_.metadata = std::move(folder_.in_place);
+    parts_.metadata.merge(folder_.metadata);  // but for the keys that are there
     for (MappedTensor& m : folder_.tensors) {
       note_order(m);
       m.keep_in_place();
@@ -135,7 +135,8 @@ class Presenter {
     std::byte* const to = is_filled(m) ? filled(m) : unfilled();
     if (from.rank == 1) return {to, dtype, {from.shape[0]}};
     if (from.rank == 2) return {to, dtype, {from.shape[0], from.shape[1]}};
-    return {to, dtype, {from.shape[0], from.shape[1], from.shape[2]}};
+    if (from.rank == 3) return {to, dtype, {from.shape[0], from.shape[1], from.shape[2]}};
+    return {to, dtype, {from.shape[0], from.shape[1], from.shape[2], from.shape[3]}};
   }
 
   bool is_filled(const MappedTensor& m) const {
@@ -261,6 +262,7 @@ Folder open_folder(const std::string& path, const ReadOptions& options) {
     check_jais_slopes(folder.config, folder.shards);
     add_jais_factor_keys(folder.config, in_place);
   }
+  if (folder.config.rwkv.rescale_every > 0) in_place.u32("rwkv6.rescale_every_n_layers", 0);
   folder.in_place = in_place.take();
   return folder;
 }

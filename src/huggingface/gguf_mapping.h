@@ -66,7 +66,18 @@ enum class Size {
   mamba_rank,
   mamba_inputs,  // of steps, B and C
   mamba_head,    // of PLaMo 2, which have a step and a decay each
-  latent,        // that experts work on
+  // of RWKV (RwkvSizes)
+  rwkv_head,   // number of heads
+  rwkv_value,  // of one head
+  rwkv_key,    // values of keys of all heads, which may share them
+  rwkv_mix,    // what a token is mixed with the last one for
+  rwkv_mix_rank,
+  rwkv_mix_ranks,  // of how the mixes depend on the token, and of all of them
+  rwkv_decay,
+  rwkv_rate,
+  rwkv_first,
+  rwkv_gate,  // ranks
+  latent,     // that experts work on
   // of latent attention (LatentSizes)
   latent_rank,
   latent_q_rank,
@@ -124,6 +135,8 @@ enum class Edit {
                // ones
   head_turn_columns,  // the same among the columns
   unit_rows,          // divides each row by its length
+  mixes,              // as `stacked`, of NAMEr, NAMEw ..., where the row's name is NAME|rw...
+  flattened,          // has the rows of a matrix one after another in a vector
   turned_back,        // negates the second half of each head's rows, which the class rotates back
 };
 
@@ -143,6 +156,7 @@ enum class Factor {
   down,
   mixer_in,  // one for each part of what the mixer of Mamba-2 reads
   mixer_out,
+  halved,  // of RWKV 6: 1 / 2 for each time that the residual stream was halved before
 };
 
 /// What config.json says of the models that have a tensor (DenseConfig).
@@ -152,6 +166,8 @@ enum class When {
   one_after_another,  // the feed-forward network does not stand beside attention
   one_norm,           // both read the same
   two_norms,
+  gated_rwkv,
+  normed_rwkv,  // each head's results have a norm
 };
 
 struct DenseTraits;
@@ -168,6 +184,7 @@ struct TensorRow {
   Factor factor = Factor::none;
   When when = When::always;
   Part part = Part::whole;
+  Size joined = Size::none;  // so many matrices or vectors in one tensor
 };
 
 struct GgufMapping {
@@ -201,6 +218,7 @@ struct GgufMapping {
   std::span<const std::string_view> other_parts = {};  // prefixes of tensors that text does not use
   std::span<const std::string_view> buffers = {};      // tensors of a layer that are not mapped
   std::span<const std::string_view> numbers = {};      // tensors that are keys in GGUF
+  std::string_view embedding_norm = {};                // of RWKV, in the first layer
   /// Reads the sizes, where config.json gives them other names than most do.
   void (*read_own_sizes)(const JsonFields& c, Config& config) = nullptr;
   /// Reads what config.json says of experts, rotation and windows in its own way, after the sizes

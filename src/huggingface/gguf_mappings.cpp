@@ -13,6 +13,7 @@
 #include "huggingface/remote_layers_mappings.h"
 #include "huggingface/remote_mappings.h"
 #include "huggingface/remote_mixture_mappings.h"
+#include "huggingface/rwkv_mappings.h"
 
 namespace snapkv::huggingface {
 namespace {
@@ -409,7 +410,7 @@ constexpr auto kMappings = [] {
   std::array<GgufMapping, kFirst.size() + kMore.size() + kMixtures.size() + kMamba2Mappings.size() +
                               kJambaMappings.size() + kMambaMappings.size() + kDense.size() +
                               kRemote.size() + kBiasedMappings.size() + kRemoteMixtures.size() +
-                              kRemoteLayersMappings.size()>
+                              kRemoteLayersMappings.size() + kRwkvMappings.size()>
       all;
   auto end = std::copy(kFirst.begin(), kFirst.end(), all.begin());
   end = std::copy(kMore.begin(), kMore.end(), end);
@@ -421,7 +422,8 @@ constexpr auto kMappings = [] {
   end = std::copy(kRemote.begin(), kRemote.end(), end);
   end = std::copy(kBiasedMappings.begin(), kBiasedMappings.end(), end);
   end = std::copy(kRemoteMixtures.begin(), kRemoteMixtures.end(), end);
-  std::copy(kRemoteLayersMappings.begin(), kRemoteLayersMappings.end(), end);
+  end = std::copy(kRemoteLayersMappings.begin(), kRemoteLayersMappings.end(), end);
+  std::copy(kRwkvMappings.begin(), kRwkvMappings.end(), end);
   return all;
 }();
 

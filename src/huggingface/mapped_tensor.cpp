@@ -98,6 +98,10 @@ int64_t MappedTensor::row_of_groups(int64_t i) const {
 
 int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
   const int64_t n = row_values();
+  if (!block_order.empty()) {
+    const int64_t n_rows_of_block = n_rows() / std::ssize(block_order);
+    i = block_order[i / n_rows_of_block] * n_rows_of_block + i % n_rows_of_block;
+  }
   switch (edit) {
     case Edit::none:
     case Edit::add_one:
@@ -105,9 +109,11 @@ int64_t MappedTensor::source_index(int64_t i, int64_t j) const {
     case Edit::add_small:
     case Edit::growth_rate:
     case Edit::turned_back:
+    case Edit::flattened:
     case Edit::taps:
     case Edit::stacked:
     case Edit::unit_rows:
+    case Edit::mixes:
       return i * n + j;
     case Edit::permute_q:
     case Edit::permute_k:
@@ -233,7 +239,8 @@ void MappedTensor::keep_in_place() {
   heads.take_turns = false;
   const bool orders_only = edit == Edit::permute_q || edit == Edit::permute_k ||
                            edit == Edit::value_heads || edit == Edit::value_columns ||
-                           edit == Edit::taps;  // whose values are GGUF's
+                           edit == Edit::taps ||
+                           edit == Edit::flattened;  // whose values are GGUF's
   if (orders_only) edit = Edit::none;
 }
 

@@ -75,6 +75,9 @@ struct MappedTensor {
   int64_t n_head = 0, n_head_kv = 0;  // for head_groups and what is taken from them, head_turns
   LinearHeads heads;                  // for edits of linear attention
   Strides strides;
+  /// If any, GGUF has equal parts of the rows in another order: first the folder's part
+  /// block_order[0].
+  std::vector<int64_t> block_order;
   std::vector<RowFactor> factors;  // if any, of all rows
   std::vector<float> divisors;     // if any, of each column
   /// The tensor of scales beside a source of MXFP4's numbers; else nullptr. `tensor` then has

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -129,6 +130,9 @@ class Mapper {
       if (config_.is_falcon_h1()) check_mixer_norm(prefix + "mamba.norm.weight");
       const bool has_experts = config_.n_expert > 0 && config_.has_experts_in(il);
       if (has_experts) add_experts(prefix, fmt::format("blk.{}.", il));
+      if (il == 0 && !config_.mapping->embedding_norm.empty()) {
+        add({config_.mapping->embedding_norm, "token_embd_norm", Size::embd}, prefix, "");
+      }
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
       ignore_buffers(prefix);
     }
@@ -324,6 +328,9 @@ class Mapper {
            const std::string& gguf_suffix = "", int64_t n_joined = 0) {
     if (!config_.has(row)) return;
     if (row.edit == Edit::stacked) return add_stacked(row, prefix, gguf_prefix);
+    if (row.edit == Edit::mixes) return add_mixes(row, prefix, gguf_prefix);
+    if (row.joined != Size::none && n_joined == 0) n_joined = size(row.joined);
+    if (is_unused_rwkv_row(row, prefix, gguf_prefix)) return;
     const std::string name = prefix + std::string(row.name);
     const std::string gguf = gguf_prefix + std::string(row.gguf) + gguf_suffix;
     const std::string ending = row.whole_names ? "" : ".weight";
@@ -337,7 +344,8 @@ class Mapper {
     shape.push_back(size(row.n_out));
     if (row.n_in != Size::none) shape.push_back(size(row.n_in));
     add_source(weight, gguf + ending, shape, row.edit, row.part);
-    mapped_.back().factors = row_factors(config_, row.factor);
+    mapped_.back().factors =
+        row.factor == Factor::halved ? rwkv_factors(il_) : row_factors(config_, row.factor);
     const bool is_norm = row.n_in == Size::none;
     const GgufMapping& mapping = *config_.mapping;
     const bool all_have = mapping.layer_norms && !row.whole_names;
@@ -350,6 +358,52 @@ class Mapper {
     const bool unedited = transposed || row.edit == Edit::add_one;
     add_source(*bias, gguf + ".bias", {size(transposed ? row.n_in : row.n_out)},
                unedited ? Edit::none : row.edit, row.part);
+  }
+
+  /// By what RWKV 6 divides matrices, as the residual stream is halved after some layers.
+  std::vector<RowFactor> rwkv_factors(int64_t il) const {
+    const int64_t every = config_.rwkv.rescale_every;
+    if (every == 0 || il < every) return {};
+    return {{config_.n_embd, std::ldexp(1.0, -static_cast<int>(il / every))}};
+  }
+
+  /// The first layer of RWKV 7 does not mix its values with others. llama.cpp reads matrices of
+  /// that name there all the same: those of the rates stand in their place, as in its own files.
+  bool is_unused_rwkv_row(const TensorRow& row, const std::string& prefix,
+                          const std::string& gguf_prefix) {
+    if (il_ > 0 || config_.rwkv.rate_rank == 0) return false;
+    constexpr std::string_view kValues[] = {"time_mix_v0.weight", "time_mix_v1.weight",
+                                            "time_mix_v2.weight"};
+    if (std::find(std::begin(kValues), std::end(kValues), row.gguf) != std::end(kValues)) {
+      find(prefix + std::string(row.name));
+      return true;
+    }
+    for (size_t i = 0; i < std::size(kValues); ++i) {
+      if (row.gguf != fmt::format("time_mix_a{}.weight", i)) continue;
+      std::vector<int64_t> shape = {size(row.n_out)};
+      if (row.n_in != Size::none) shape.push_back(size(row.n_in));
+      add_source(need(prefix + std::string(row.name)), gguf_prefix + std::string(kValues[i]), shape,
+                 row.edit);
+    }
+    return false;
+  }
+
+  /// Vectors of a folder, each with a letter, that are rows of one tensor in GGUF.
+  void add_mixes(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix) {
+    const int64_t n_rows = size(row.n_out), n_cols = size(row.n_in);
+    const size_t bar = row.name.find('|');
+    MappedTensor m;
+    m.name = fmt::format("{}{}.weight", gguf_prefix, row.gguf);
+    m.values.resize(n_rows * n_cols);
+    for (int64_t i = 0; i < n_rows; ++i) {
+      const ShardTensor& t =
+          need(fmt::format("{}{}{}", prefix, row.name.substr(0, bar), row.name[bar + 1 + i]));
+      const Tensor from = checked_view(t, {n_cols});
+      widen(static_cast<const std::byte*>(from.data), from.dtype, n_cols,
+            m.values.data() + i * n_cols);
+    }
+    m.tensor = Tensor(m.values.data(), DType::f32, {n_rows, 1, 1, n_cols});
+    mapped_.push_back(std::move(m));
   }
 
   /// Vectors of a folder that are rows of one tensor in GGUF.
@@ -383,7 +437,7 @@ class Mapper {
     const bool below = actual.size() == 2 && shape.size() == 3 && actual[1] == shape[2];
     if (below && actual[0] == shape[0] * shape[1]) actual = shape;
     // a matrix of one row is a vector in GGUF
-    if (actual.size() == 2 && actual[0] == 1 && shape.size() == 1) actual.erase(actual.begin());
+    while (actual.size() > 1 && actual[0] == 1 && shape.size() == 1) actual.erase(actual.begin());
     if (actual != shape) {
       bad(t, "has shape {}, config.json says {}", shape_string(t.entry.shape), shape_string(shape));
     }
@@ -418,6 +472,10 @@ class Mapper {
     if (is_strided(edit)) {
       m.strides = strides_of(shape, edit);
     }
+    // of QRWKV 6, whose folders have what depends on the token in the order r, k, v, w, g
+    const bool of_mixes =
+        m.name.ends_with(".time_mix_w1.weight") || m.name.ends_with(".time_mix_w2.weight");
+    if (of_mixes && config_.mapping->architecture == "rwkv6qwen2") m.block_order = {3, 1, 2, 0, 4};
     mapped_.push_back(std::move(m));
   }
 
@@ -446,6 +504,7 @@ class Mapper {
     if (edit == Edit::head_keys) return {config_.n_head, latent.rank, latent.n_own};
     if (edit == Edit::head_values) return {config_.n_head, latent.n_value, latent.rank};
     if (edit == Edit::taps) return {shape[0], 1, shape[1]};
+    if (edit == Edit::flattened) return {shape[0] * shape[1]};
     if (of_pairs) shape.back() /= 2;
     if ((of_pairs || edit == Edit::transposed) && shape.size() == 3) std::swap(shape[1], shape[2]);
     if (edit == Edit::transposed && shape.size() == 2) std::swap(shape[0], shape[1]);

@@ -133,7 +133,8 @@ INSTANTIATE_TEST_SUITE_P(RemoteMixtures, HfOracleTest,
                                          "deepseek_ocr", "grove_moe", "smallthinker",
                                          "smallthinker-softmax", "arctic", "plm", "plamo2",
                                          "plamo3", "plamo3-yarn", "nemotron_nas", "decilm",
-                                         "talkie"),
+                                         "talkie", "rwkv7", "arwkv7", "arwkv7-bare", "rwkv6",
+                                         "qrwkv6"),
                          name_of_case);
 
 }  // namespace

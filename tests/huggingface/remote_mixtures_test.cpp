@@ -31,6 +31,10 @@ TEST_F(RemoteMixtures, ConvertedFilesComputeTheSame) {
                             "plamo2", "plamo3", "plamo3-yarn", "nemotron_nas", "decilm", "talkie"});
 }
 
+TEST_F(RemoteMixtures, ConvertedFilesOfRwkvComputeTheSame) {
+  expect_same_if_converted({"rwkv7", "arwkv7", "arwkv7-bare", "rwkv6", "qrwkv6"});
+}
+
 TEST_F(RemoteMixtures, LayersOfLingThatGuessFurtherTokensAreLeftOut) {
   write("ling2");
   const std::vector<float> expected = logits(folder_);
@@ -199,6 +203,36 @@ TEST_F(RemoteMixtures, NumbersOfTalkieAreChecked) {
   };
   without("lm_head_gain.w_g", {2});
   without("lm_head_gain.w_g", {});
+}
+
+TEST_F(RemoteMixtures, WhatRwkvCannotHaveIsNamed) {
+  write("rwkv7");
+  refuses("attn", Json{{"layers", Json::array({1})}});
+  refuses("value_dim", 128);
+  refuses("norm_first", false);
+  refuses("head_dim", 48);
+  refuses("hidden_act", "relu");
+  write("rwkv6");
+  refuses("head_size_divisor", 4);
+  refuses("attention_hidden_size", 128);
+  write("arwkv7-bare");
+  refuses("wkv_version", 6);
+  refuses("wkv_layers", Json::array({0, 1}));
+  refused({{"wkv_has_gate", true}}, {"time_mixer.x_g", "missing"});
+  refused({{"wkv_has_group_norm", true}}, {"time_mixer.ln_x.weight", "missing"});
+  write("qrwkv6");
+  refuses("num_attention_heads", 3);
+  refuses("use_rope", true);
+}
+
+TEST_F(RemoteMixtures, ScaledMatricesOfRwkv6AreWrittenToFilesOnly) {
+  write("rwkv6");
+  EXPECT_EQ(open().get_uint("rwkv6.rescale_every_n_layers"), 0u);
+  const GgufFile file = converted();
+  EXPECT_EQ(file.get_uint("rwkv6.rescale_every_n_layers"), 2u);
+  const std::string name = "rwkv.blocks.3.attention.output.weight";
+  const Tensor& written = file.find_tensor("blk.3.time_mix_output.weight")->tensor;
+  EXPECT_EQ(*written.at<const float>(5, 7), oracle_values(name, 64 * 64, false)[5 * 64 + 7] / 2);
 }
 
 }  // namespace remote_mixtures_tests

@@ -82,11 +82,21 @@ Source open_source(const std::string& path) {
   return source;
 }
 
+/// Of RWKV, which llama.cpp's files have in f32.
+bool is_mix(std::string_view name) {
+  constexpr std::string_view kMixes[] = {"time_mix_first.weight",    "time_mix_w1.weight",
+                                         "time_mix_w2.weight",       "time_mix_decay_w1.weight",
+                                         "time_mix_decay_w2.weight", "time_mix_lerp_fused.weight"};
+  return std::any_of(std::begin(kMixes), std::end(kMixes),
+                     [&](std::string_view mix) { return name.ends_with(mix); });
+}
+
 bool is_matrix(const MappedTensor& t) {
   return t.tensor.rank > 1 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight") &&
          !is_router(t.name) && !t.name.ends_with(".shortconv.conv.weight") &&
          t.name.find(".ssm_conv1d") == std::string::npos &&
-         t.name.find(".altup_") == std::string::npos && t.name != "position_embd.weight";
+         t.name.find(".altup_") == std::string::npos && t.name != "position_embd.weight" &&
+         !is_mix(t.name);
 }
 
 /// The type that a tensor is written in.
