@@ -11,8 +11,11 @@
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "format/gguf.h"
@@ -25,6 +28,26 @@
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
+
+/// Whether a value of the metadata is the golden's.
+inline bool is_same(const GgufValue& value, const Json& expected) {
+  const auto near = [](double a, double b) { return std::abs(a - b) <= 1e-6 * std::abs(b); };
+  const auto all_near = [&](const auto& numbers) {
+    if (!expected.is_array() || numbers.size() != expected.size()) return false;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (!near(static_cast<double>(numbers[i]), expected[i])) return false;
+    }
+    return true;
+  };
+  if (const auto* text = std::get_if<std::string>(&value.value)) return *text == expected;
+  if (const auto* flag = std::get_if<bool>(&value.value)) return *flag == expected;
+  if (const auto* n = std::get_if<uint64_t>(&value.value)) return near(*n, expected);
+  if (const auto* n = std::get_if<int64_t>(&value.value)) return near(*n, expected);
+  if (const auto* x = std::get_if<double>(&value.value)) return near(*x, expected);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value.value)) return all_near(*list);
+  if (const auto* list = std::get_if<std::vector<double>>(&value.value)) return all_near(*list);
+  return false;
+}
 
 class OracleFolder : public testing::Test {
  protected:
@@ -77,6 +100,32 @@ class OracleFolder : public testing::Test {
     const auto logs = oracle_values(name_in_folder, shape[0] * shape[1], false);
     const int64_t row = shape[0] / 2, column = shape[1] / 2;
     EXPECT_EQ(*rates.at<const float>(row, column), -std::exp(logs[row * shape[1] + column]));
+  }
+  /// Converted files have the metadata that llama.cpp's converter wrote of these goldens, but for
+  /// the keys in `others`, each of which is missing or has another value in one of them. Returns
+  /// how many keys are the same.
+  size_t expect_metadata_of_goldens(std::span<const char* const> names,
+                                    const std::set<std::string>& others) {
+    size_t n_keys = 0;
+    std::set<std::string> met;
+    for (const char* name : names) {
+      SCOPED_TRACE(name);
+      write(name);
+      const GgufFile file = converted(DType::f32);
+      for (const auto& [key, value] : golden_.at("metadata").items()) {
+        const auto at = file.metadata().find(key);
+        const bool same = at != file.metadata().end() && is_same(at->second, value);
+        if (others.contains(key)) {
+          EXPECT_FALSE(same) << key;
+          met.insert(key);
+        } else {
+          EXPECT_TRUE(same) << key << ": " << value.dump();
+          ++n_keys;
+        }
+      }
+    }
+    EXPECT_EQ(met, others);
+    return n_keys;
   }
   void refused(const Json& fields, std::initializer_list<std::string_view> words) {
     SCOPED_TRACE(fields.dump());

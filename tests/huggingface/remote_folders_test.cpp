@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdint>
 #include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "tests/huggingface/oracle_folder.h"
@@ -68,26 +66,6 @@ TEST_F(RemoteFolderTest, ConvertedFilesWithBiasesComputeTheSame) {
   expect_same_if_converted({"bloom", "bloom-heads", "mpt", "mpt-heads"});
 }
 
-/// Whether a value of the metadata is the golden's.
-bool is_same(const GgufValue& value, const Json& expected) {
-  const auto near = [](double a, double b) { return std::abs(a - b) <= 1e-6 * std::abs(b); };
-  const auto all_near = [&](const auto& numbers) {
-    if (!expected.is_array() || numbers.size() != expected.size()) return false;
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      if (!near(static_cast<double>(numbers[i]), expected[i])) return false;
-    }
-    return true;
-  };
-  if (const auto* text = std::get_if<std::string>(&value.value)) return *text == expected;
-  if (const auto* flag = std::get_if<bool>(&value.value)) return *flag == expected;
-  if (const auto* n = std::get_if<uint64_t>(&value.value)) return near(*n, expected);
-  if (const auto* n = std::get_if<int64_t>(&value.value)) return near(*n, expected);
-  if (const auto* x = std::get_if<double>(&value.value)) return near(*x, expected);
-  if (const auto* list = std::get_if<std::vector<int64_t>>(&value.value)) return all_near(*list);
-  if (const auto* list = std::get_if<std::vector<double>>(&value.value)) return all_near(*list);
-  return false;
-}
-
 // What llama.cpp's converter says of the model, `convert` says too, but for what nothing reads.
 TEST_F(RemoteFolderTest, MetadataIsThatOfLlamaCppsConverter) {
   const std::set<std::string> kOthers = {
@@ -98,25 +76,7 @@ TEST_F(RemoteFolderTest, MetadataIsThatOfLlamaCppsConverter) {
       "pangu-embedded.attention.value_length",
       // always 4096 there
       "plamo.context_length"};
-  size_t n_keys = 0;
-  std::set<std::string> met;
-  for (const char* name : kRemote) {
-    SCOPED_TRACE(name);
-    write(name);
-    const GgufFile file = converted(DType::f32);
-    for (const auto& [key, value] : golden_.at("metadata").items()) {
-      const auto at = file.metadata().find(key);
-      const bool same = at != file.metadata().end() && is_same(at->second, value);
-      if (kOthers.contains(key)) {
-        EXPECT_FALSE(same) << key;
-        met.insert(key);
-      } else {
-        EXPECT_TRUE(same) << key << ": " << value.dump();
-        ++n_keys;
-      }
-    }
-  }
-  EXPECT_EQ(met, kOthers);
+  const size_t n_keys = expect_metadata_of_goldens(kRemote, kOthers);
   EXPECT_GT(n_keys, 180u);
 }
 
