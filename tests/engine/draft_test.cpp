@@ -414,20 +414,23 @@ TEST(LookupDraftTest, FindsWhatASearchFinds) {
 }
 
 /// Seconds of all steps, of which each token after the first adds `slope` of one, when a share of
-/// the guesses is right; beside one token at a time.
-double time_ratio(double slope, double right, double found = 1.0) {
+/// the guesses is right; beside one token at a time. `disturbed`: the first step with guesses,
+/// which does not count, takes so much longer.
+double time_ratio(double slope, double right, double found = 1.0, double disturbed = 0.0,
+                  int64_t most_tokens = 2000) {
   DraftLength length;
   const std::vector<int32_t> random = generated_ids(40000, 1000, 3);
   size_t r = 0;
   const auto is_true = [&](double share) { return random[r++] < 1000 * share; };
   double seconds = 0;
   int64_t n_tokens = 0;
-  while (n_tokens < 2000) {
+  while (n_tokens < most_tokens) {
     const int64_t n = length.choose(is_true(found) ? 7 : 0, 4, 0);
     int64_t n_right = 0;
     while (n_right < n && is_true(right)) ++n_right;
     const double step = 1.0 + slope * static_cast<double>(n);
-    length.learn(1 + n, step, n, n_right);
+    length.learn(1 + n, step + (n > 0 ? disturbed : 0.0), n, n_right);
+    if (n > 0) disturbed = 0.0;
     seconds += step;
     n_tokens += 1 + n_right;
   }
@@ -442,6 +445,12 @@ TEST(DraftLengthTest, RightGuessesPayAndWrongOnesCostLittle) {
       EXPECT_GT(time_ratio(slope, right), 0.97) << slope << " " << right;
       EXPECT_GT(time_ratio(slope, right, 0.3), 0.97) << slope << " " << right;
     }
+  }
+}
+
+TEST(DraftLengthTest, GoesOnAfterAStepThatWasDisturbed) {
+  for (const double disturbed : {3.0, 10.0, 50.0}) {
+    EXPECT_GT(time_ratio(0.1, 1.0, 1.0, disturbed, 300), 2.8) << disturbed;
   }
 }
 

@@ -41,17 +41,17 @@ void DraftLength::learn(int64_t n_tokens, double seconds, int64_t n_guessed, int
   constexpr double kForget = 0.9;
   Accepted& accepted = accepted_[class_];
   accepted.n = kForget * accepted.n + static_cast<double>(n_accepted);
-  accepted.of =
-      kForget * accepted.of + static_cast<double>(std::min(n_accepted + 1, n_guessed));
+  accepted.of = kForget * accepted.of + static_cast<double>(std::min(n_accepted + 1, n_guessed));
   if (n_accepted == n_guessed) {
     accepted.most = std::max(accepted.most, 2 * n_guessed);
   } else {
     accepted.most = std::max<int64_t>(1, n_accepted + 1);
   }
   const double without = time_.at(static_cast<double>(n_tokens - n_guessed));
-  // each right guess saves its sequence's share of a step
+  // each right guess saves its sequence's share of a step; what guesses cost is not taken from this
+  // step alone, since one that was disturbed would end them for a long time
   const double step = without / static_cast<double>(n_tokens - n_guessed);
-  saved_ += static_cast<double>(n_accepted) * step - (seconds - without);
+  saved_ += static_cast<double>(n_accepted) * step - static_cast<double>(n_guessed) * time_.slope();
   saved_ = std::min(saved_, 0.05 * seconds_);  // what was won long ago does not pay for losses
 }
 

@@ -10,6 +10,8 @@ class StepTime {
  public:
   void add(double n_tokens, double seconds) {
     constexpr double kForget = 0.97;
+    constexpr double kMostSlower = 3;  // what takes longer was disturbed, or is soon learned
+    if (known()) seconds = std::min(seconds, kMostSlower * at(n_tokens));
     for (double* sum : {&weight_, &x_, &y_, &xx_, &xy_}) *sum *= kForget;
     weight_ += 1;
     x_ += n_tokens;
@@ -32,7 +34,7 @@ class StepTime {
   }
 
  private:
-  static constexpr double kUsualSlope = 0.25;  // of a step's time, until it was measured
+  static constexpr double kUsualSlope = 0.25;            // of a step's time, until it was measured
   double weight_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;  // sums
 };
 
