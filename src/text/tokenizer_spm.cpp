@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -96,6 +97,7 @@ SpmTokenizer::SpmTokenizer(const GgufFile& file)
   index_ranks();
   index_pieces();
   index_bytes(file);
+  index_user_defined(file);
 }
 
 void SpmTokenizer::index_ranks() {
@@ -163,6 +165,28 @@ void SpmTokenizer::index_bytes(const GgufFile& file) {
   }
 }
 
+void SpmTokenizer::index_user_defined(const GgufFile& file) {
+  constexpr std::string_view kKey = "snapkv.tokenizer.user_defined_pieces";
+  if (!file.has(kKey)) return;
+  std::vector<TokenMatcher::Entry> entries;
+  for (const int64_t id : file.get_ints(kKey)) {
+    if (id < 0 || id >= vocab_.size() || vocab_.tokens[id].empty()) {
+      fail(ErrorCode::kBadModel,
+           "'{}': metadata key '{}' holds {}, expected ids of tokens with a text, below {}",
+           file.path(), kKey, id, vocab_.size());
+    }
+    // Where the text or another key made it a control token, it is found earlier or not at all.
+    const auto token = static_cast<int32_t>(id);
+    if (vocab_.types[id] == TokenType::kNormal) entries.push_back({vocab_.tokens[id], token});
+  }
+  const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
+  const auto same_id = [](const auto& a, const auto& b) { return a.id == b.id; };
+  std::sort(entries.begin(), entries.end(), by_id);
+  entries.erase(std::unique(entries.begin(), entries.end(), same_id), entries.end());
+  has_user_defined_ = !entries.empty();
+  user_defined_ = TokenMatcher(std::move(entries));
+}
+
 int32_t SpmTokenizer::find_piece(std::string_view text) const {
   if (text.size() > max_piece_bytes_) return -1;
   const auto at = pieces_.find(text);
@@ -184,14 +208,29 @@ void SpmTokenizer::encode_fragment(std::string_view text, bool after_special,
   escaped += with_sentencepiece_spaces(text);
   Merger merger(*this, escaped.size(), out);
   const std::string_view all = escaped;
+  if (!has_user_defined_) return merge_stretches(all, merger);
+  const auto places = user_defined_.find(all);
+  size_t done = 0;
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    if (place->begin < done) continue;
+    const auto found = user_defined_.longest(place->node, all.size() - place->begin);
+    merge_stretches(all.substr(done, place->begin - done), merger);
+    out.push_back(found.id);
+    done = place->begin + found.length;
+  }
+  merge_stretches(all.substr(done), merger);
+}
+
+void SpmTokenizer::merge_stretches(std::string_view text, Merger& merger) const {
+  if (text.empty()) return;
   size_t begin = 0;
   size_t at = 0;
-  for (std::string_view symbol = first_symbol(all); !symbol.empty();) {
+  for (std::string_view symbol = first_symbol(text); !symbol.empty();) {
     at += symbol.size();
     const std::string_view next =
-        at < all.size() ? first_symbol(all.substr(at)) : std::string_view();
+        at < text.size() ? first_symbol(text.substr(at)) : std::string_view();
     if (next.empty() || !adjacent(symbol, next)) {
-      merger.append(all.substr(begin, at - begin));
+      merger.append(text.substr(begin, at - begin));
       begin = at;
     }
     symbol = next;

@@ -9,6 +9,7 @@
 #include "base/cpu_timer.h"
 #include "format/gguf.h"
 #include "snapkv/tokenizer.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/spm_vocab.h"
 
@@ -56,6 +57,31 @@ TEST(SpmTest, MergesGoThroughPiecesOnly) {
   v.add("xyx", -1);  // cannot form: neither "xy" nor "yx" is a piece
   const auto t = make(v);
   EXPECT_EQ(t->encode("xyx", false, false), (Ids{space, x, y, x}));
+}
+
+// The longest user-defined piece at each place, from the left; it is spelled as pieces are, and
+// takes no space before what follows.
+TEST(SpmTest, UserDefinedPiecesAreCutOutFirst) {
+  Abc v;
+  const int32_t abca = v.add("abca", 0);
+  const int32_t cabcb = v.add("cabcb", 0);
+  const int32_t spaces = v.add("\u2581\u2581", 0);
+  const std::vector<int32_t> ids = {cabcb, abca, spaces, abca};
+  const auto t = make(v, GgufWriter().add("snapkv.tokenizer.user_defined_pieces", ids));
+  EXPECT_EQ(t->encode("acabcb", false, false), (Ids{v.space, v.a, cabcb}));
+  EXPECT_EQ(t->encode("abcabcb", false, false), (Ids{v.space, abca, v.bc, v.b}));
+  EXPECT_EQ(t->encode(" ab", false, false), (Ids{spaces, v.ab}));
+  EXPECT_EQ(t->encode("abca", false, false), (Ids{v.space, abca}));
+  EXPECT_EQ(t->decode(Ids{spaces, v.ab}, false), " ab");
+  const auto expect_refused = [&](int32_t id) {
+    const std::vector<int32_t> wrong = {id};
+    test::expect_error(
+        ErrorCode::kBadModel,
+        {"'vocab': metadata key 'snapkv.tokenizer.user_defined_pieces' holds ", "below 266"},
+        [&] { make(Abc(), GgufWriter().add("snapkv.tokenizer.user_defined_pieces", wrong)); });
+  };
+  expect_refused(-1);
+  expect_refused(static_cast<int32_t>(Abc().tokens.size()));
 }
 
 TEST(SpmTest, SpacePrefixAndSpecialsByMetadata) {
