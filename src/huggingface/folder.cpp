@@ -208,6 +208,7 @@ bool is_folder(const std::string& path) {
 
 std::vector<std::string> files_of(const std::string& path) {
   constexpr std::string_view kNames[] = {"config.json",           "tokenizer.json",
+                                         "tokenizer.model",       "added_tokens.json",
                                          "tokenizer_config.json", "generation_config.json",
                                          "chat_template.jinja",   "model.safetensors.index.json"};
   std::vector<std::string> files;

@@ -3,46 +3,22 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <nlohmann/json.hpp>
-#include <system_error>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "huggingface/piece_vocabulary.h"
 #include "huggingface/pre_tokenizer.h"
+#include "huggingface/sentencepiece.h"
+#include "huggingface/token_table.h"
 
 namespace snapkv::huggingface {
 namespace {
-
-constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, SentencePiece's space
-
-/// Kinds of tokens, with the numbers of GGUF files.
-enum Type : int64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
-
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
-/// Whether the text is of the form "<0x0A>".
-bool is_byte_token(std::string_view text) {
-  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); };
-  return text.size() == 6 && text.starts_with("<0x") && text[5] == '>' && hex(text[3]) &&
-         hex(text[4]);
-}
-
-/// Whether models use this as a control token even if their files do not say so. As in llama.cpp.
-bool looks_special(std::string_view text) {
-  const auto between = [&](std::string_view first, std::string_view last) {
-    return text.starts_with(first) && text.ends_with(last);
-  };
-  return text == "<pad>" || text == "<mask>" || text == "<2mass>" || text == "[@BOS@]" ||
-         between("<|", "|>") || between("<｜", "｜>") || between("<unused", ">");
-}
 
 class VocabularyReader {
  public:
@@ -51,14 +27,14 @@ class VocabularyReader {
         model_(model_of(tokenizer)),
         keys_(keys),
         byte_level_(is_byte_level(tokenizer)),
-        n_vocab_(config.n_vocab) {}
+        table_("tokenizer.json", config.n_vocab) {}
 
   /// `tokenizer_config`: may name further tokens.
   void run(const JsonFields& tokenizer_config) {
     check_kind();
     read_tokens();
     read_added();
-    read_decoder_tokens(tokenizer_config);
+    table_.read_decoder_tokens(tokenizer_config, Conflict::kError);
     std::vector<std::string> merges = read_merges();
     keys_.text("tokenizer.ggml.model", byte_level_ ? "gpt2" : "llama");
     if (byte_level_) {
@@ -67,19 +43,15 @@ class VocabularyReader {
       keys_.texts("tokenizer.ggml.merges", std::move(merges));
     } else {
       keys_.text("tokenizer.ggml.pre", "default");
-      keys_.f32s("tokenizer.ggml.scores", std::move(scores_));
+      keys_.f32s("tokenizer.ggml.scores", std::move(table_.scores));
       keys_.flag("tokenizer.ggml.add_space_prefix", begins_with_space());
     }
     check_normalizer();
-    keys_.texts("tokenizer.ggml.tokens", std::move(tokens_));
-    keys_.i32s("tokenizer.ggml.token_type", std::move(types_));
+    keys_.texts("tokenizer.ggml.tokens", std::move(table_.tokens));
+    keys_.i32s("tokenizer.ggml.token_type", std::move(table_.types));
   }
 
-  /// The id of a token as spelled in the files; -1 if there is none.
-  int64_t find(const std::string& content) const {
-    const auto at = ids_.find(content);
-    return at == ids_.end() ? -1 : at->second;
-  }
+  const TokenTable& table() const { return table_; }
 
  private:
   static JsonFields model_of(const JsonFields& tokenizer) {
@@ -108,31 +80,25 @@ class VocabularyReader {
   void read_tokens() {
     const auto vocab = model_.object("vocab");
     if (!vocab) model_.bad("vocab", "is missing");
-    tokens_.resize(n_vocab_);
-    types_.assign(n_vocab_, 0);
     for (const auto& [text, id] : vocab->json().items()) {
       const int64_t i = vocab->integer(text, 0, INT32_MAX);
-      ids_.emplace(text, i);
-      if (i >= n_vocab_) {
-        n_beyond_++;
+      table_.ids.emplace(text, i);
+      if (i >= table_.n_vocab) {
+        table_.n_beyond++;
         continue;
       }
-      if (types_[i] != 0) {
-        vocab->bad(text, "is {}, as is token '{}'", i, printable(tokens_[i]));
+      if (table_.types[i] != 0) {
+        vocab->bad(text, "is {}, as is token '{}'", i, printable(table_.tokens[i]));
       }
-      tokens_[i] = text;
-      types_[i] = !byte_level_ && is_byte_token(text) ? kByte : kNormal;
+      table_.tokens[i] = text;
+      table_.types[i] = !byte_level_ && is_byte_token(text) ? kByte : kNormal;
     }
     const std::string unknown = model_.text("unk_token", "");
     if (!byte_level_ && !unknown.empty()) {
-      const int64_t id = find(unknown);
-      if (id >= 0 && id < n_vocab_) types_[id] = kUnknown;
+      const int64_t id = table_.find(unknown);
+      if (id >= 0 && id < table_.n_vocab) table_.types[id] = kUnknown;
     }
-    for (int64_t i = 0; i < n_vocab_; ++i) {  // rows of the embeddings without a token
-      if (types_[i] != 0) continue;
-      tokens_[i] = fmt::format("[PAD{}]", i);
-      types_[i] = kUnused;
-    }
+    table_.pad();
   }
 
   void read_added() {
@@ -146,54 +112,17 @@ class VocabularyReader {
       const JsonFields added(item, tokenizer_.file(), "added_tokens[].");
       const int64_t id = added.integer("id", 0, INT32_MAX);
       const std::string& text = added.text("content");
-      const auto [at, inserted] = ids_.emplace(text, id);
+      const auto [at, inserted] = table_.ids.emplace(text, id);
       if (!inserted && at->second != id) {
         added.bad("id", "of '{}' is {}, but {} before", printable(text), id, at->second);
       }
-      if (id >= n_vocab_) {
-        n_beyond_ += inserted ? 1 : 0;
+      if (id >= table_.n_vocab) {
+        table_.n_beyond += inserted ? 1 : 0;
         continue;
       }
-      set_added(id, text, added.flag("special", false));
+      table_.set_added(id, text, added.flag("special", false));
     }
-    if (n_beyond_ > 0) {
-      log_info("'{}': {} tokens have ids beyond the model's vocabulary of {}, they are left out",
-               tokenizer_.file(), n_beyond_, n_vocab_);
-    }
-  }
-
-  void set_added(int64_t id, const std::string& text, bool special) {
-    const bool control = special || looks_special(text);
-    tokens_[id] = control ? text : replaced(text, kSpace, " ");
-    if (types_[id] != kUnknown) types_[id] = control ? kControl : kUserDefined;
-  }
-
-  /// `added_tokens_decoder` of tokenizer_config.json: {ID: {"content", "special"}}, mostly the
-  /// tokens that tokenizer.json adds too. In some folders it has more, or says that one is special.
-  void read_decoder_tokens(const JsonFields& tokenizer_config) {
-    const auto all = tokenizer_config.object("added_tokens_decoder");
-    if (!all) return;
-    for (const auto& [key, item] : all->json().items()) {
-      int64_t id = -1;
-      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-      if (error != std::errc() || end != key.data() + key.size() || id < 0 || !item.is_object()) {
-        all->bad(key, "is {}, expected a token's id and an object", shown(item));
-      }
-      const JsonFields added(item, tokenizer_config.file(), "added_tokens_decoder." + key + ".");
-      const std::string& text = added.text("content");
-      const auto [at, inserted] = ids_.emplace(text, id);
-      if (!inserted && at->second != id) {
-        added.bad("content", "is '{}', which has the id {} in tokenizer.json", printable(text),
-                  at->second);
-      }
-      if (id >= n_vocab_) continue;  // no row of the embeddings
-      if (inserted && types_[id] != kUnused) {
-        added.bad("content", "is '{}', but '{}' in tokenizer.json", printable(text),
-                  printable(tokens_[id]));
-      }
-      const bool special = added.flag("special", false) || types_[id] == kControl;
-      if (inserted || special) set_added(id, text, special);
-    }
+    table_.log_beyond(tokenizer_.file());
   }
 
   /// One merge: an array of two texts, or, in older files, one text with a space between the two.
@@ -211,26 +140,26 @@ class VocabularyReader {
     model_.bad("merges", "holds {}, expected two texts", shown(item));
   }
 
-  /// Returns the merges as GGUF writes them and sets `scores_`: the piece that the first merge
-  /// makes gets the highest score.
+  /// Returns the merges as GGUF writes them and sets `table_.scores`: the piece that the first
+  /// merge makes gets the highest score.
   std::vector<std::string> read_merges() {
     const Json* list = model_.find("merges");
     if (list == nullptr || !list->is_array()) model_.bad("merges", "is not an array");
     const int64_t n_merges = list->size();
     if (!byte_level_) {
-      for (int64_t i = 0; i < n_vocab_; ++i) {
-        scores_.push_back(-static_cast<float>(n_merges + 1 + i));
+      for (int64_t i = 0; i < table_.n_vocab; ++i) {
+        table_.scores.push_back(-static_cast<float>(n_merges + 1 + i));
       }
     }
     std::vector<std::string> merges;
-    std::vector<bool> made(n_vocab_, false);
+    std::vector<bool> made(table_.n_vocab, false);
     int64_t rank = 0;
     std::string piece;
     for (const Json& item : *list) {
       ++rank;
       const auto [first, second] = merge_of(item);
       piece.assign(first).append(second);
-      const int64_t id = find(piece);
+      const int64_t id = table_.find(piece);
       if (id < 0) {
         model_.bad("merges", "makes '{}', which is not a token", printable(piece));
       }
@@ -239,9 +168,9 @@ class VocabularyReader {
         // these vocabularies.
         merges.push_back(fmt::format("{} {}", replaced(std::string(first), " ", "\xc4\xa0"),
                                      replaced(std::string(second), " ", "\xc4\xa0")));
-      } else if (id < n_vocab_ && !made[id]) {
+      } else if (id < table_.n_vocab && !made[id]) {
         made[id] = true;
-        scores_[id] = -static_cast<float>(rank);
+        table_.scores[id] = -static_cast<float>(rank);
       }
     }
     return merges;
@@ -300,12 +229,7 @@ class VocabularyReader {
   const JsonFields model_;
   Keys& keys_;
   const bool byte_level_;
-  const int64_t n_vocab_;
-  int64_t n_beyond_ = 0;                          // tokens without a row in the embeddings
-  std::vector<std::string> tokens_;               // [n_vocab]
-  std::vector<int64_t> types_;                    // [n_vocab]
-  std::vector<double> scores_;                    // [n_vocab], for SentencePiece's kind
-  std::unordered_map<std::string, int64_t> ids_;  // by the file's spelling
+  TokenTable table_;
 };
 
 /// The token in "<s>" or { "content": "<s>", ... }; empty if there is none.
@@ -388,11 +312,12 @@ std::vector<int64_t> ids_of(const JsonFields& fields, const char* key, int64_t n
 
 class SpecialReader {
  public:
-  SpecialReader(const VocabularyFiles& files, const Config& config,
-                const VocabularyReader& vocabulary, Keys& keys)
+  SpecialReader(const VocabularyFiles& files, const Config& config, const TokenTable& vocabulary,
+                Keys& keys)
       : files_(files), config_(config), vocabulary_(vocabulary), keys_(keys) {}
 
-  void run() {
+  /// `otherwise`: ids for the kinds of tokens that no other file names.
+  void run(const NamedIds& otherwise) {
     for (const char* kind : {"bos", "eos", "unk", "sep", "pad", "mask"}) {
       const std::string content =
           token_content(files_.tokenizer_config, kind + std::string("_token"));
@@ -402,6 +327,10 @@ class SpecialReader {
             ids_of(files_.root, (kind + std::string("_token_id")).c_str(), config_.n_vocab);
         if (!ids.empty()) id = ids[0];
       }
+      const auto named = otherwise.find(kind);
+      const bool told_later =
+          kind == std::string_view("eos") && files_.generation.has("eos_token_id");
+      if (id < 0 && !told_later && named != otherwise.end()) id = named->second;
       if (id >= 0 && id < config_.n_vocab) set(kind, id);
     }
     const AddedAround around = read_post_processor(files_.tokenizer);
@@ -409,6 +338,7 @@ class SpecialReader {
     set_added("eos", around.known, around.after);
     add_other_ends();
   }
+  bool has(const std::string& kind) const { return ids_.contains(kind); }
 
  private:
   void set(const std::string& kind, int64_t id) {
@@ -466,7 +396,7 @@ class SpecialReader {
 
   const VocabularyFiles& files_;
   const Config& config_;
-  const VocabularyReader& vocabulary_;
+  const TokenTable& vocabulary_;
   Keys& keys_;
   std::unordered_map<std::string, int64_t> ids_;  // by kind of token
 };
@@ -476,23 +406,36 @@ class SpecialReader {
 void add_vocabulary_keys(const VocabularyFiles& files, const Config& config, Keys& keys) {
   VocabularyReader vocabulary(files.tokenizer, config, keys);
   vocabulary.run(files.tokenizer_config);
-  SpecialReader(files, config, vocabulary, keys).run();
+  SpecialReader(files, config, vocabulary.table(), keys).run({});
 }
 
 void add_vocabulary_keys(const std::string& folder, const JsonFields& root, const Config& config,
                          Keys& keys) {
   const std::string path = folder + "/tokenizer.json";
   const auto tokenizer = read_json_if_there(path, kTokenizerLimits);
-  if (!tokenizer) fail(ErrorCode::kBadModel, "'{}' has no tokenizer.json, which is needed", folder);
   const std::string config_path = folder + "/tokenizer_config.json";
   const Json tokenizer_config =
       read_json_if_there(config_path, kTokenizerLimits).value_or(Json::object());
   const std::string generation_path = folder + "/generation_config.json";
   const Json generation = read_json_if_there(generation_path).value_or(Json::object());
-  const JsonFields tokenizer_fields(*tokenizer, path);
+  const Json none = Json::object();
+  const JsonFields tokenizer_fields(tokenizer ? *tokenizer : none, path);
   const JsonFields config_fields(tokenizer_config, config_path);
   const JsonFields generation_fields(generation, generation_path);
-  add_vocabulary_keys({tokenizer_fields, config_fields, generation_fields, root}, config, keys);
+  const VocabularyFiles files = {tokenizer_fields, config_fields, generation_fields, root};
+  if (tokenizer) return add_vocabulary_keys(files, config, keys);
+  const auto pieces = read_sentencepiece_if_there(folder + "/tokenizer.model");
+  if (!pieces) {
+    fail(ErrorCode::kBadModel,
+         "'{}' has neither tokenizer.json nor tokenizer.model, one of which is needed", folder);
+  }
+  const std::string added_path = folder + "/added_tokens.json";
+  const Json added = read_json_if_there(added_path, kTokenizerLimits).value_or(Json::object());
+  const auto vocabulary =
+      add_piece_keys(*pieces, JsonFields(added, added_path), config_fields, config, keys);
+  SpecialReader special(files, config, vocabulary.table, keys);
+  special.run(vocabulary.named);
+  if (!special.has("bos")) keys.flag("tokenizer.ggml.add_bos_token", false);
 }
 
 }  // namespace snapkv::huggingface

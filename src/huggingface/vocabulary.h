@@ -5,6 +5,7 @@
 // Byte-level BPE becomes "gpt2" with its merges and the name of its pre-tokenizer. BPE with byte
 // fallback, the form in which such folders hold SentencePiece vocabularies, becomes "llama" with
 // scores that put the merges in the same order. Other kinds (Unigram, WordPiece) are errors.
+// A folder without tokenizer.json may have SentencePiece's own file, tokenizer.model, instead.
 #pragma once
 
 #include <string>

@@ -47,7 +47,10 @@ std::shared_ptr<const Tokenizer> Tokenizer::load(const std::string& path) {
   if (fs::is_directory(file)) {
     file /= "tokenizer.json";
     if (!fs::exists(file)) {
-      fail(ErrorCode::kBadModel, "'{}': the folder has no tokenizer.json", path);
+      fail(ErrorCode::kBadModel,
+           "'{}': the folder has no tokenizer.json; a tokenizer.model is read with the weights "
+           "only, or from the file that `snapkv convert` writes",
+           path);
     }
   }
   {

@@ -7,7 +7,9 @@
 
 #include "base/check.h"
 #include "huggingface/config.h"
+#include "huggingface/piece_vocabulary.h"
 #include "huggingface/safetensors.h"
+#include "huggingface/sentencepiece.h"
 #include "huggingface/vocabulary.h"
 #include "tests/fuzz/time_limit.h"
 
@@ -50,6 +52,19 @@ void read_vocabulary(std::string_view text) {
   SNAPKV_CHECK(std::get<std::vector<std::string>>(tokens).size() == 320);
 }
 
+void read_pieces(std::span<const std::byte> bytes) {
+  const SentencePieceModel model = parse_sentencepiece(bytes, "input");
+  SNAPKV_CHECK(!model.pieces.empty() && model.pieces.size() <= bytes.size());
+  const std::string label = "none";
+  const Json empty = Json::object();
+  const JsonFields none(empty, label);
+  Config config;
+  config.n_vocab = 320;
+  Keys keys;
+  const PieceVocabulary vocabulary = add_piece_keys(model, none, none, config, keys);
+  for (const auto& [kind, id] : vocabulary.named) SNAPKV_CHECK(id >= 0 && id < 320);
+}
+
 }  // namespace
 
 bool read_hostile_huggingface(std::span<const std::byte> bytes) {
@@ -66,6 +81,9 @@ bool read_hostile_huggingface(std::span<const std::byte> bytes) {
         return true;
       case 't':
         read_vocabulary(text);
+        return true;
+      case 'p':
+        read_pieces(rest);
         return true;
       default:
         return false;

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "tests/fuzz/fuzz_huggingface.h"
+#include "tests/huggingface/piece_model.h"
 #include "tests/support/hf_folder.h"
 
 namespace snapkv::test {
@@ -31,7 +32,7 @@ std::vector<std::string> seeds() {
       f32_tensor("a.weight", {2, 2}, {1, 2, 3, 4}), {"b", "BF16", {3}, std::vector<std::byte>(6)}});
   std::vector<std::string> all = {
       std::string("s") + std::string(reinterpret_cast<const char*>(weights.data()), weights.size()),
-      "t" + spm_tokenizer().dump()};
+      "t" + spm_tokenizer().dump(), "p" + PieceModel().file()};
   for (const char* name : {"llama3", "gemma3-options", "phi3-longrope", "qwen3"}) {
     const Json golden = Json::parse(
         read(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/" + name + ".json"));
