@@ -64,8 +64,8 @@ Command add_convert_command(CLI::App& root, const CommonSettings& common) {
   CLI::App* app =
       root.add_subcommand("convert", "Write a model as one GGUF file, which llama.cpp reads too");
   app->add_option("MODEL", s->from,
-                  "Folder of a Hugging Face model (config.json, safetensors, tokenizer.json), or a "
-                  "GGUF file")
+                  "Folder of a Hugging Face model (config.json, safetensors, tokenizer.json or "
+                  "tokenizer.model), or a GGUF file")
       ->type_name("DIR|FILE")
       ->required();
   mark_output(app->add_option("-o,--output", s->to, "The GGUF file to write"), OutputKind::file)
