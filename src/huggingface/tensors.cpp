@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -22,72 +21,14 @@
 #include "huggingface/dense_traits.h"
 #include "huggingface/falcon_h1_config.h"
 #include "huggingface/gemma4_config.h"
+#include "huggingface/tensor_edits.h"
+#include "huggingface/tensor_names.h"
 
 namespace snapkv::huggingface {
 namespace {
 
 std::string shape_string(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-/// The name of a tensor without the prefix that multimodal models give their text model:
-/// "language_model.model.layers..." and "model.language_model.layers..." both become
-/// "model.layers...".
-std::string without_wrapper(std::string name) {
-  constexpr std::string_view kWrapper = "language_model.";
-  const size_t at = name.find(kWrapper);
-  if (at != std::string::npos) name.erase(at, kWrapper.size());
-  return name;
-}
-
-/// The number of the layer that a tensor is of, or -1.
-int64_t layer_of(std::string_view name) {
-  constexpr std::string_view kLayers = "model.layers.";
-  if (!name.starts_with(kLayers)) return -1;
-  name.remove_prefix(kLayers.size());
-  int64_t il = -1;
-  std::from_chars(name.data(), name.data() + name.size(), il);
-  return il;
-}
-
-/// Whether a tensor is of a layer after the others: "model.layers.46..." of 46.
-bool is_after_layers(const Config& config, std::string_view name) {
-  return layer_of(name) >= config.n_layer;
-}
-
-/// Whether a tensor is of the layers that guess further tokens, of which config.json gives the
-/// number.
-bool is_draft(const Config& config, std::string_view name) {
-  if (name.starts_with("mtp.") || name.starts_with("model.mtp")) return true;
-  const int64_t il = layer_of(name);
-  return il >= config.n_layer && il < config.n_layer + config.mixture.n_draft_layers;
-}
-
-/// Whether a tensor belongs to a part that the text model does not use: one of a multimodal model's
-/// others, or layers that guess further tokens.
-bool is_of_another_part(const Config& config, std::string_view name) {
-  const bool may_guess = config.linear.n_head > 0 || config.is_nemotron_h();
-  if (may_guess && name.starts_with("mtp.")) return true;
-  if (config.mapping->architecture == "glm4moe" && is_after_layers(config, name)) return true;
-  if (config.mixture.n_draft_layers > 0 && is_draft(config, name)) return true;
-  for (const std::string_view part : config.mapping->other_parts) {
-    if (name.starts_with(part)) return true;
-  }
-  if (!config.multimodal) return false;
-  if (name.starts_with("model.")) name.remove_prefix(6);
-  if (config.mapping->dense != nullptr) {
-    for (const std::string_view part : config.mapping->dense->other_parts) {
-      if (name.starts_with(part)) return true;
-    }
-  }
-  return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.") ||
-         name.starts_with("visual.") || (config.is_llama4() && name.starts_with("vision_model.")) ||
-         (config.mapping->architecture == "step35" &&
-          (name.starts_with("vision_model.") || name.starts_with("vit_large_projector."))) ||
-         (config.is_chameleon() && name.starts_with("vqmodel.")) ||
-         ((config.is_gemma3n() || config.is_gemma4()) &&
-          (name.starts_with("audio_tower.") || name.starts_with("embed_vision.") ||
-           name.starts_with("embed_audio.")));
 }
 
 class Mapper {
@@ -317,12 +258,6 @@ class Mapper {
     }
   }
 
-  static Tensor half_of(const Tensor& t, Edit edit) {
-    const int64_t n = t.shape[0];
-    if (edit == Edit::first_half) return t.slice(0, n / 2);
-    return edit == Edit::second_half ? t.slice(n / 2, n) : t;
-  }
-
   /// The weight of a row, and its bias where there is one; or n_joined weights in one tensor.
   void add(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix,
            const std::string& gguf_suffix = "", int64_t n_joined = 0) {
@@ -466,11 +401,11 @@ class Mapper {
       m.tensor = part_of(all, part);
       m.edit = edit;
     } else {
-      m.tensor = view(t.data, all.dtype, gguf_shape(shape, edit));
+      m.tensor = view(t.data, all.dtype, gguf_shape(config_, il_, shape, edit));
       m.edit = edit;
     }
     if (is_strided(edit)) {
-      m.strides = strides_of(shape, edit);
+      m.strides = strides_of(config_, shape, edit);
     }
     // of QRWKV 6, whose folders have what depends on the token in the order r, k, v, w, g
     const bool of_mixes =
@@ -490,58 +425,6 @@ class Mapper {
     if (shape.size() == 1) return {data, dtype, {shape[0]}};
     if (shape.size() == 2) return {data, dtype, {shape[0], shape[1]}};
     return {data, dtype, {shape[0], shape[1], shape[2]}};
-  }
-
-  /// The shape of what is taken from a tensor.
-  std::vector<int64_t> gguf_shape(std::vector<int64_t> shape, Edit edit) const {
-    const bool of_pairs = edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs ||
-                          edit == Edit::gate_of_halves || edit == Edit::up_of_halves;
-    if (edit == Edit::grouped_qkv) shape[0] = config_.linear.n_qkv();
-    if (edit == Edit::grouped_gate) shape[0] = config_.linear.n_values();
-    if (edit == Edit::queries_of_groups) shape[0] = size(Size::q);
-    if (edit == Edit::keys_of_groups || edit == Edit::values_of_groups) shape[0] = size(Size::kv);
-    const LatentSizes& latent = config_.latent;
-    if (edit == Edit::head_keys) return {config_.n_head, latent.rank, latent.n_own};
-    if (edit == Edit::head_values) return {config_.n_head, latent.n_value, latent.rank};
-    if (edit == Edit::taps) return {shape[0], 1, shape[1]};
-    if (edit == Edit::flattened) return {shape[0] * shape[1]};
-    if (of_pairs) shape.back() /= 2;
-    if ((of_pairs || edit == Edit::transposed) && shape.size() == 3) std::swap(shape[1], shape[2]);
-    if (edit == Edit::transposed && shape.size() == 2) std::swap(shape[0], shape[1]);
-    return shape;
-  }
-
-  static bool is_strided(Edit edit) {
-    return edit == Edit::head_keys || edit == Edit::head_values || edit == Edit::transposed ||
-           edit == Edit::gate_of_pairs || edit == Edit::up_of_pairs ||
-           edit == Edit::gate_of_halves || edit == Edit::up_of_halves;
-  }
-
-  /// Where `shape`'s values go if it is transposed, taken apart, or both.
-  Strides strides_of(const std::vector<int64_t>& shape, Edit edit) const {
-    const int64_t n = shape.back();
-    if (edit == Edit::head_keys || edit == Edit::head_values) {  // n: LatentSizes::rank
-      const int64_t n_own = config_.latent.n_own, n_value = config_.latent.n_value;
-      const int64_t matrix = (n_own + n_value) * n;
-      if (edit == Edit::head_keys) return {.n_rows = n, .matrix = matrix, .row = 1, .column = n};
-      return {.n_rows = n_value, .matrix = matrix, .row = n, .start = n_own * n};
-    }
-    if (edit == Edit::gate_of_halves || edit == Edit::up_of_halves) {
-      return {.n_rows = n / 2,
-              .matrix = shape[1] * n,
-              .row = 1,
-              .column = n,
-              .start = edit == Edit::up_of_halves ? n / 2 : 0};
-    }
-    if (edit == Edit::transposed && shape.size() == 2) {
-      return {.n_rows = n, .row = 1, .column = n};
-    }
-    const int64_t start = edit == Edit::up_of_pairs ? 1 : 0;
-    const int64_t step = edit == Edit::transposed ? 1 : 2;
-    if (shape.size() == 2) {  // vectors
-      return {.n_rows = 1, .matrix = n, .column = step, .start = start};
-    }
-    return {.n_rows = n / step, .matrix = shape[1] * n, .row = step, .column = n, .start = start};
   }
 
   /// Matrices of all experts in MXFP4, whose numbers and scales are two tensors:
